@@ -73,10 +73,10 @@ async def measure(rounds: int) -> dict[str, Calls]:
     async with (
         actors.open_node(_DOMAIN) as node,
         actors.open_runtime(_DOMAIN, "here", node=node.url) as here,
-        actors.open_runtime(_DOMAIN, "there", node=node.url) as there,
+        actors.open_runtime(_DOMAIN, "there", node=node.url) as peer,
     ):
         caller = await here.deploy(actors.Hyperty, "caller")
-        near, far = await here.deploy(_Echo, "near"), await there.deploy(_Echo, "far")
+        near, far = await here.deploy(_Echo, "near"), await peer.deploy(_Echo, "far")
 
         async def ask_near() -> None:
             await caller.request(near.url, 1)
@@ -122,7 +122,7 @@ async def _counted(work: Callable[[], Awaitable[None]], rounds: int) -> Calls:
     finally:
         sys.setprofile(None)
         trio.lowlevel.remove_instrument(steps)
-    many = sum(files[one] >= rounds for one in files)
+    many = sum(files[file] >= rounds for file in files)
     return Calls(files.total() / rounds, many, steps.count / rounds)
 
 

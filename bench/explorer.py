@@ -20,12 +20,12 @@ async def measure(compositions: int) -> list[Row]:
     rows, states, whole = [], 0, 0.0
     for name in islice(_NAMES, compositions):
         began = time.process_time()
-        found = explore(COMPOSITIONS[name])
+        result = explore(COMPOSITIONS[name])
         took = time.process_time() - began
-        if not found.holds:
+        if not result.holds:
             raise BenchError(f"{name} does not hold")
-        states, whole = states + found.states, whole + took
-        rows.append(Row(f"{name}, {found.states:,} states", took, "s of CPU"))
+        states, whole = states + result.states, whole + took
+        rows.append(Row(f"{name}, {result.states:,} states", took, "s of CPU"))
     return [*rows, Row("states of all, for each second of CPU", states / whole, "")]
 
 

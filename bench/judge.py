@@ -60,14 +60,14 @@ def _rate(
 
 def _by_fsm(place: Path) -> Verdict:
     judged = judge_folders(folders_of(parts_in([place])))
-    return combine([one for folder in judged for one in folder.processes]).verdict
+    return combine([process for folder in judged for process in folder.processes]).verdict
 
 
 def _rates(folder: Path, records: int) -> list[Row]:
     """Measure both judges on the same trace."""
     lines, columns = folder / "lines", folder / "columns"
     count = sum(
-        write_runtime(lines, f"ra{one}", records // _PROCESSES) for one in range(_PROCESSES)
+        write_runtime(lines, f"ra{number}", records // _PROCESSES) for number in range(_PROCESSES)
     )
     first = next(lines.iterdir())
     alone = _rate(count // _PROCESSES, partial(_by_fsm, first), time.process_time)
@@ -100,8 +100,8 @@ async def measure(records: int, demo: int) -> list[Row]:
     """Measure rates, then commands."""
     with TemporaryDirectory() as directory:
         rows, place = _rates(Path(directory), records), Path(directory, "demo")
-        for one in range(_PARTIES):
-            write_runtime(place, f"ra{one}", demo // _PARTIES)
+        for number in range(_PARTIES):
+            write_runtime(place, f"ra{number}", demo // _PARTIES)
         taken = _seconds("spark", "validate", place)
         rows.append(Row(f"`spark validate`, {demo:,} records", taken, "s", reach=_COMMAND))
         return [*rows, Row(f"`fsm judge`, {demo:,} records", _seconds("fsm", "judge", place), "s")]

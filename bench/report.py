@@ -67,8 +67,8 @@ def table(report: Report) -> str:
         for row in report["rows"]
     ]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-    shown = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
-    return "\n".join([f"{report['bench']}: {report['question']}", *(f"  {one}" for one in shown)])
+    texts = ("  ".join(map(str.ljust, line, widths)).rstrip() for line in lines)
+    return "\n".join([f"{report['bench']}: {report['question']}", *(f"  {text}" for text in texts)])
 
 
 def program(  # type: ignore[explicit-any]  # the sizes of each bench are its own
@@ -90,11 +90,11 @@ def program(  # type: ignore[explicit-any]  # the sizes of each bench are its ow
     def run(*, as_json: bool, is_small: bool, **given: object) -> None:
         chosen = {name: given.pop(name) or pair[is_small] for name, pair in sizes.items()} | given
         rows = trio.run(partial(measure, **chosen))
-        shown = [
+        cells = [
             {**attrs.asdict(row), "value": float(f"{row.value:.4g}"), "verdict": row.verdict}
             for row in rows
         ]
-        report = {"schema": SCHEMA, "bench": name, "question": question, "rows": shown}
+        report = {"schema": SCHEMA, "bench": name, "question": question, "rows": cells}
         click.echo(orjson.dumps(report) if as_json else table(report))
 
     parameters: list[click.Parameter] = [

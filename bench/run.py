@@ -73,7 +73,7 @@ def run(name: str, *options: str) -> Report:
 
 def page(reports: Sequence[Report], seconds: float) -> str:
     """Return the page of the figures of benches."""
-    load = ", ".join(f"{one:.1f}" for one in os.getloadavg())
+    load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load at the end {load}"
     head = f"# Results of `make bench`\n\n{machine}, {seconds / 60:.1f} minutes.\n"
     return "\n".join([head, *(f"```\n{_shown(report)}\n```\n" for report in reports)])

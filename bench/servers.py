@@ -104,7 +104,7 @@ async def open_node_process(*options: str, code: Path | None = None) -> AsyncIte
     async with open_process(words, code, has_log=True) as (process, ready):
         host, port = ready["url"].removeprefix("ws://").partition("/")[0].split(":")
         node = Server(process.pid, (host, int(port)), ready)
-        node.children = tuple(one["pid"] for one in ready.get("processes", ()))
+        node.children = tuple(process["pid"] for process in ready.get("processes", ()))
 
         async def keep_log() -> None:
             if process.stderr is not None:

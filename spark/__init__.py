@@ -1,1 +1,1 @@
-"""Judges: what the traces of a run say about it, by PySpark at any size."""
+"""Judges of traces of any size, with PySpark."""

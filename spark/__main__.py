@@ -63,7 +63,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
 
 
 def _records(judges: tuple[judged.Claim, ...]) -> str:
-    """Return which records the judges need, in words."""
+    """Return the records that the judges need, in words."""
     needed: dict[tuple[str, bool], set[str]] = {}
     for route in (each for claim in judges for _, routes in claim.methods for each in routes):
         names = needed.setdefault((route.kind.value, route.is_at_bus), set())
@@ -85,7 +85,7 @@ def _join(words: Iterator[str] | list[str]) -> str:
 
 
 class Exit(IntEnum):
-    """What the exit status says."""
+    """The exit statuses of the command."""
 
     CONFORMANT = 0
     NOT_CONFORMANT = 1
@@ -180,10 +180,10 @@ def validate(  # noqa: PLR0913 - one for each option
         raise click.UsageError("--diagrams needs --report")
     if scope != "all" and place is not None:
         raise click.UsageError("--manifest needs --claims all")
-    _check_there(traces)
+    _check_paths(traces)
     manifest = None if place is None else read_manifest(place)
     work = _work()
-    asked = work.Question(
+    question = work.Question(
         traces=traces,
         is_quarantine_allowed=allow_quarantine,
         untraced=untraced,
@@ -192,7 +192,7 @@ def validate(  # noqa: PLR0913 - one for each option
     )
     outcome = work.run(
         work.Order(
-            question=asked,
+            question=question,
             report=report,
             settings=settings,
             against=against,
@@ -221,7 +221,7 @@ def convert_traces(
     Args:
         target: Directory to write; it must not exist.
     """
-    _check_there(traces)
+    _check_paths(traces)
     work = _work()
     bad = work.convert_traces(traces, target, settings)
     if bad:
@@ -246,7 +246,7 @@ def export(
         form: otlp: OpenTelemetry spans of messages; xes: steps of entities (IEEE 1849).
         target: Where it is written.
     """
-    _check_there(traces)
+    _check_paths(traces)
     work = _work()
     written = work.export(traces, form, target, settings)
     print(one_line(f"{form}: {written}"), file=sys.stderr)
@@ -297,34 +297,34 @@ def claims() -> None:
 
 
 class _Progress:
-    """Prints a line on stderr if it changed; on a terminal in the place of the one before."""
+    """Print a line on stderr if it changed; on a terminal, in place of the previous one."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def print(self, line: str) -> None:
         if line != self._last:
-            shown = one_line(line)
-            text = f"\r\x1b[K{shown}" if sys.stderr.isatty() else f"{shown}\n"
+            clean_line = one_line(line)
+            text = f"\r\x1b[K{clean_line}" if sys.stderr.isatty() else f"{clean_line}\n"
             print(text, end="", file=sys.stderr, flush=True)
         self._last = line
 
 
 _SECRET: Final = re.compile(r"((?:secret|password|token|key)[^=]*=).*", re.IGNORECASE)
-"""A setting with a secret value; Spark hides those with such names as well."""
+"""A setting with a secret value; Spark hides settings of such names, too."""
 
 _LOGIN: Final = re.compile("(?<=://)[^/@]*@")
 
 
 def _command() -> str:
-    """Return what was called, without secrets, as a report may be given to others."""
-    given = sys.argv[2:] if sys.argv[1:2] == ["spark"] else sys.argv[1:]  # `protofly spark`
-    told = (_LOGIN.sub("...@", _SECRET.sub(r"\1...", argument)) for argument in given)
-    return shlex.join(["python", "-m", "spark", *told])
+    """Return the command line without secrets, as a report may be given to others."""
+    words = sys.argv[2:] if sys.argv[1:2] == ["spark"] else sys.argv[1:]  # `protofly spark`
+    arguments = (_LOGIN.sub("...@", _SECRET.sub(r"\1...", argument)) for argument in words)
+    return shlex.join(["python", "-m", "spark", *arguments])
 
 
-def _check_there(traces: tuple[str, ...]) -> None:
-    """Find out about a wrong local path before Spark takes its seconds to start."""
+def _check_paths(traces: tuple[str, ...]) -> None:
+    """Check local paths before Spark starts, which takes seconds."""
     for trace in traces:
         is_local = "://" not in trace and not trace.startswith("file:")
         if is_local and not set(trace) & set("*?[{") and not Path(trace).exists():

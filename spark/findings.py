@@ -1,4 +1,4 @@
-"""What was found, as small frozen data; and the rule that makes it a verdict."""
+"""Findings about traces as small frozen data, and the rule that makes them a verdict."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -19,10 +19,10 @@ class Account:
     """The judgement of a process that a worker hands to the driver.
 
     Attributes:
-        files: Those that have records of it.
-        bad: Lines in them that are no records.
-        gaps: How many flaws its records have.
-        unanswered: How many requests have no final answer.
+        files: Files with its records.
+        bad: Number of lines in these files that are no records.
+        gaps: Number of flaws of its records.
+        unanswered: Number of requests without a final answer.
     """
 
     node: NodeJudgement
@@ -35,7 +35,7 @@ class Account:
 
 @attrs.frozen
 class Row:
-    """A row of a machine's table, as traces write it."""
+    """A row of the table of a machine, as traces write it."""
 
     old: str
     cause: str
@@ -55,11 +55,11 @@ class Dwell:
 
 @attrs.frozen(kw_only=True)
 class MachineUse:
-    """What a machine's entities did.
+    """The steps of the entities of a machine.
 
     Attributes:
-        used: How often each declared row was followed, those never followed too.
-        dwells: In the order of the table's states.
+        used: How often each declared row was followed, including rows that were never followed.
+        dwells: Dwell times in the order of the states of the table.
         undeclared: How often each step was made that is no row of the table.
     """
 
@@ -82,9 +82,9 @@ class Step:
     """The step of an entity that breaks a claim.
 
     Attributes:
-        actor: Which component recorded it.
-        why: What the component said to it.
-        before: The entity's records before it, oldest first.
+        actor: Component that recorded the step.
+        why: Reason that the component gave.
+        before: Earlier records of the entity, oldest first.
     """
 
     machine: str
@@ -100,9 +100,9 @@ class Broken:
     """A record that breaks a claim.
 
     Attributes:
-        claim: Its name.
-        about: Which message, address, link or object; of a step, the key of the entity.
-        step: The step, if the claim is one on machines.
+        claim: Name of the claim.
+        about: The message, address, link or object; for a step, the key of the entity.
+        step: The step, if the claim is about machines.
     """
 
     claim: str
@@ -116,13 +116,13 @@ class Broken:
 
 @attrs.frozen(kw_only=True)
 class NodeFindings:
-    """What was found in the trace of one node.
+    """The findings about the trace of one node.
 
     Attributes:
-        missing: Records that its numbers say there were.
-        doubled: Records that have the number of another.
-        quarantined: Lines in its files that are no records.
-        skew: By how much its clock is ahead of another one's; None: it is not known.
+        missing: Number of missing records, by their numbers.
+        doubled: Number of records with the number of another record.
+        quarantined: Number of lines in its files that are no records.
+        skew: Seconds by which its clock is ahead of another clock; None: unknown.
     """
 
     node: str
@@ -139,13 +139,13 @@ class NodeFindings:
 
 @attrs.frozen(kw_only=True)
 class Findings:
-    """What was found in all traces.
+    """The findings about all traces.
 
     Attributes:
-        by_claim: How often each claim that was judged is broken, those that are kept too.
-        shown: The first violations of each claim that is broken, claim by claim.
-        gaps: What is missing in the traces, and participants without one.
-        bad_lines: The first of the lines that are no records.
+        by_claim: Number of violations of each judged claim, also of claims without any.
+        shown: The first violations of each violated claim, claim by claim.
+        gaps: Gaps of the traces, and participants without a trace.
+        bad_lines: The first lines that are no records.
     """
 
     verdict: Verdict
@@ -162,26 +162,26 @@ class Findings:
 
     @property
     def first(self) -> list[Broken]:
-        """The first violation of each claim that is broken."""
+        """The first violation of each violated claim."""
         return [*{each.claim: each for each in reversed(self.shown)}.values()][::-1]
 
 
-def judge_node(found: NodeFindings, *, is_quarantine_allowed: bool) -> Verdict:
+def judge_node(node: NodeFindings, *, is_quarantine_allowed: bool) -> Verdict:
     """Judge one node's trace: violations, else what is missing, else conformant.
 
     Where quarantined lines are allowed, they account for as many missing records.
 
     Args:
-        found: The findings of the trace.
+        node: The findings about the trace.
         is_quarantine_allowed: Whether lines that are no records leave the verdict alone.
     """
-    if found.violations:
+    if node.violations:
         return Verdict.VIOLATIONS
-    flaws = set(found.flaws)
+    flaws = set(node.flaws)
     if is_quarantine_allowed:
-        if not found.doubled and found.missing <= found.quarantined:
+        if not node.doubled and node.missing <= node.quarantined:
             flaws.discard(Flaw.GAP)
-    elif found.quarantined:
+    elif node.quarantined:
         return Verdict.INCOMPLETE
     return Verdict.INCOMPLETE if flaws else Verdict.CONFORMANT
 
@@ -197,11 +197,11 @@ def judge_run(
     """Judge all nodes together: the worst of them.
 
     Args:
-        nodes: What was found of each.
-        violations: How often a claim is broken.
-        missing: How many answers and participants are missing.
-        quarantined: How many lines are no records.
-        is_quarantine_allowed: Whether these leave the verdict alone.
+        nodes: The findings about each node.
+        violations: Number of violations.
+        missing: Number of missing answers and participants.
+        quarantined: Number of lines that are no records.
+        is_quarantine_allowed: Whether such lines leave the verdict alone.
     """
     if violations:
         return Verdict.VIOLATIONS

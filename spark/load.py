@@ -1,8 +1,8 @@
-"""Traces in: every line becomes a record or goes to quarantine, none is lost.
+"""Read traces: every line becomes a record or goes to quarantine, and none is lost.
 
-A trace is any form that Spark reads: a directory of runs, the folder of one run or of one node
-in it, one file; on a disk or behind a URL; JSON Lines as processes write them, or the Parquet
-that `convert` made of them. A line is read by `fsm.judge.trace_line`, in Python workers.
+A trace is any form that Spark reads: a directory of runs, the folder of one run or of one node in
+it, one file; on a disk or behind a URL; JSON Lines as processes write them, or the Parquet files of
+`convert`. `fsm.judge.trace_line` reads each line, in Python workers.
 """
 
 import json
@@ -30,14 +30,14 @@ _PARQUET: Final = ".parquet"
 
 @attrs.frozen
 class Source:
-    """What was found at the paths.
+    """The contents of the files at the paths.
 
     Attributes:
-        records: A row per line: the fields of its record, or its `flaw` and its text; the
-            file, and where it stood there.
+        records: A row per line: the fields of its record, or its `flaw` and its text; its file,
+            and its position in the file.
         writers: Runs and nodes whose folder has a file, an empty one too; the run may be
             empty.
-        bad: Rows of QUARANTINE that were set aside when the trace was converted.
+        bad: Rows of QUARANTINE, from the conversion of the trace.
     """
 
     records: DataFrame
@@ -48,48 +48,48 @@ class Source:
 def read_source(
     session: SparkSession, paths: Sequence[str], *, is_all_read: bool = False
 ) -> Source:
-    """Find the files of all `paths`; one that several of them lead to is read once.
+    """Read the files at all `paths`, each file once.
 
     Args:
         session: A running Spark.
         paths: Directories of runs, runs, nodes of a run or files.
-        is_all_read: Whether the fields that no claim needs are wanted, too.
+        is_all_read: Whether to read also the fields that no claim needs.
 
     Raises:
         TraceMissingError: There is nothing at a path, or no trace.
     """
     seen: set[str] = set()
-    found: list[DataFrame] = []
+    frames: list[DataFrame] = []
     aside: list[DataFrame] = []
     writers: set[tuple[str, str]] = set()
     for path in paths:
         text = _text(session, path)
-        there = {plain(file) for file in text.inputFiles()}
+        files_at_path = {plain(file) for file in text.inputFiles()}
         # A report, which may lie among the runs, is Parquet as well, but of no process.
-        told = {file for file in there if not file.endswith(_PARQUET) or writer_of(file)}
+        told = {file for file in files_at_path if not file.endswith(_PARQUET) or writer_of(file)}
         new = {file for file in told - seen if _is_of(path, file)}
         seen |= new
         columns = {file for file in new if file.endswith(_PARQUET)}
         lines = new - columns
         writers.update(writer for file in lines if (writer := writer_of(file)) is not None)
         if lines:
-            is_all = len(there) == len(lines)
+            is_all = len(files_at_path) == len(lines)
             of_lines = text if is_all else _reader(session).text(sorted(lines))
-            found.append(_of_lines(of_lines, is_all_read=is_all_read))
+            frames.append(_of_lines(of_lines, is_all_read=is_all_read))
         if columns:
             base = base_of(path)
-            found.append(_of_columns(session, base, sorted(columns), is_all_read=is_all_read))
+            frames.append(_of_columns(session, base, sorted(columns), is_all_read=is_all_read))
             aside.append(_aside(session, base, QUARANTINED, QUARANTINE))
             silent = _aside(session, base, SILENT, WRITER).collect()
             writers.update((row["run"], row["node"]) for row in silent)
-    if not found:
+    if not frames:
         raise TraceMissingError("nowhere", "no path was named")
     bad = reduce(DataFrame.unionByName, aside) if aside else small_frame(session, [], QUARANTINE)
-    return Source(reduce(DataFrame.unionByName, found), frozenset(writers), bad)
+    return Source(reduce(DataFrame.unionByName, frames), frozenset(writers), bad)
 
 
 def _is_of(path: str, file: str) -> bool:
-    """Return whether a file lies where it was looked for; links out of a folder do not count."""
+    """Return whether a file lies below its path; links out of a folder do not count."""
     place = Path(plain(path))
     return not (is_local(file) and place.is_dir()) or is_inside(Path(file), place)
 
@@ -98,7 +98,7 @@ _SCHEME: Final = "^file:/+"
 
 
 def _file() -> Column:
-    """Return the same of the file that a record is read from."""
+    """Return the column of the file name of a record."""
     # A plus sign stands for itself in these URLs, and for a space in a form.
     url = F.regexp_replace(F.col("_metadata.file_path"), "[+]", "%2B")
     return F.regexp_replace(F.url_decode(url), _SCHEME, "/")
@@ -153,7 +153,7 @@ def _of_columns(
 
 
 def _aside(session: SparkSession, base: str, folder: str, schema: StructType) -> DataFrame:
-    """Read what `convert` put beside the records; often nothing."""
+    """Read the files that `convert` wrote beside the records; often there are none."""
     try:
         return session.read.schema(schema).json(f"{base}/{folder}")
     except AnalysisException:
@@ -180,10 +180,10 @@ def small_frame(
 
 
 def place_lines(session: SparkSession, bad: Sequence[Mapping[str, Json]]) -> DataFrame:
-    """Say in which line of its file each bad line stands.
+    """Return the line numbers of bad lines in their files.
 
-    A line is numbered within the piece of its file that one task read. The lines of the pieces
-    before it are counted, if there are any.
+    A line is numbered within the piece of its file that one task read. The lines of the earlier
+    pieces are counted, if there are any.
 
     Args:
         session: A running Spark.

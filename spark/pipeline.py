@@ -1,8 +1,8 @@
 """The judgement of traces by Spark, from paths to findings.
 
-The files of a folder, mostly those of one process, are read and folded in a Python worker by the
-code that `fsm judge` runs (`fsm.judge.verdict.judge_folder`). What processes hand over for claims
-across them is shuffled by its keys. Only this module asks Spark for results.
+A Python worker reads and folds the files of a folder, mostly those of one process, by the code of
+`fsm judge` (`fsm.judge.verdict.judge_folder`). The evidence of processes for claims across them is
+shuffled by its keys. Only this module asks Spark for results.
 """
 
 import json
@@ -42,16 +42,16 @@ from specs.trace import writer_of
 
 _SAID: Final = f"array<{SAID.simpleString()}>"
 _BYTES: Final = 64 * 1024 * 1024
-"""Of files, for each bucket of keys."""
+"""Bytes of files for each bucket of keys."""
 
 _TASKS_PER_CORE: Final = 4
-"""So that cores which are done early have more to do."""
+"""Tasks for each core, so that fast cores get further tasks."""
 
 _TASK_BYTES: Final = 2 * 1024 * 1024
-"""Of lines (about 10,000 records): for fewer a task of its own takes longer than they do."""
+"""Bytes of lines (about 10,000 records) below which a task of its own does not pay."""
 
 _COLUMNS_BYTES: Final = 12
-"""Bytes of lines that a byte of columns stands for, about."""
+"""Approximate bytes of lines for a byte of columns."""
 
 
 def judge_processes(
@@ -65,26 +65,26 @@ def judge_processes(
 
     Args:
         session: A running Spark.
-        folders: Files by the folders in which they lie, as `find_files` returned them.
-        buckets: Among how many the keys of each fold across processes are shared out.
+        folders: Files by folder, as `find_files` returned them.
+        buckets: Number of buckets for the keys of each fold across processes.
         is_of_machines: Whether only the claims on machines are judged.
 
     Returns:
         Rows of SAID.
     """
     fold = iterating(judging(buckets, is_of_machines=is_of_machines), _SAID)
-    here: list[Sequence[str]] = []
-    away: list[Sequence[str]] = []
+    local: list[Sequence[str]] = []
+    remote: list[Sequence[str]] = []
     for files_there in folders:
-        (here if all(map(is_local, files_there)) else away).append(files_there)
-    rows = [_opened_by_workers(session, here)] if here else []
-    rows += [_read_by_spark(session, away)] if away else []
+        (local if all(map(is_local, files_there)) else remote).append(files_there)
+    rows = [_rows_for_workers(session, local)] if local else []
+    rows += [_read_by_spark(session, remote)] if remote else []
     files = reduce(DataFrame.unionByName, rows)
     row = F.struct("folder", "name", "content")
     return files.select(fold(row).alias("said")).select(F.inline("said"))
 
 
-def _opened_by_workers(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:
+def _rows_for_workers(session: SparkSession, folders: Iterable[Sequence[str]]) -> DataFrame:
     """Return rows of folder and name, in tasks of about the same size."""
     cores = session.sparkContext.defaultParallelism
     sizes = [(sum(map(_size, files)), files) for files in folders]
@@ -93,14 +93,14 @@ def _opened_by_workers(session: SparkSession, folders: Iterable[Sequence[str]]) 
         [{"folder": files[0], "name": name} for files in task for name in files]
         for task in shared_out(sizes, min(cores * _TASKS_PER_CORE, most))
     ]
-    told = F.array(*(F.lit(json.dumps(rows)) for rows in tasks))
-    one = F.from_json(told[F.col("id").cast("int")], ArrayType(FILE))
-    frame = session.range(0, len(tasks), 1, len(tasks)).select(F.inline(one))
+    tasks_as_json = F.array(*(F.lit(json.dumps(rows)) for rows in tasks))
+    rows_of_task = F.from_json(tasks_as_json[F.col("id").cast("int")], ArrayType(FILE))
+    frame = session.range(0, len(tasks), 1, len(tasks)).select(F.inline(rows_of_task))
     return frame.withColumn("content", F.lit(None).cast("binary"))
 
 
 def _size(name: str) -> int:
-    """Return how many bytes of lines a file stands for, about."""
+    """Return the approximate bytes of lines of a file."""
     size = Path(name).stat().st_size
     return size if name.endswith(".jsonl") else size * _COLUMNS_BYTES
 
@@ -120,20 +120,20 @@ def _read_by_spark(session: SparkSession, folders: Iterable[Sequence[str]]) -> D
 
 
 def judge_across(
-    session: SparkSession, said: DataFrame, whole: AbstractSet[str | None]
+    session: SparkSession, rows: DataFrame, whole: AbstractSet[str | None]
 ) -> DataFrame:
-    """Judge what processes handed over, key by key.
+    """Judge the evidence of processes, key by key.
 
     Args:
         session: A running Spark.
-        said: What `judge_processes` returned.
-        whole: Runtimes of whose lives nothing is missing.
+        rows: The rows of `judge_processes`.
+        whole: Runtimes with complete traces.
 
     Returns:
         Rows of SAID: findings.
     """
     fold = iterating(judging_keys(whole), _SAID)
-    evidence = said.where(F.col("what") == What.EVIDENCE.value)
+    evidence = rows.where(F.col("what") == What.EVIDENCE.value)
     by_bucket = (
         evidence.repartition(session.sparkContext.defaultParallelism, "claim", "place")
         .sortWithinPartitions("claim", "place")
@@ -143,7 +143,7 @@ def judge_across(
 
 
 _SHOWN: Final = 20
-"""Quarantined lines and gaps shown; all lines are in the report's files."""
+"""Maximal number of shown quarantined lines and gaps; the files of the report have all."""
 
 _ACCOUNTED: Final = (
     What.PROCESS.value, What.SILENT.value, What.UNREADABLE.value, What.ASIDE.value,
@@ -155,15 +155,15 @@ _MACHINES: Final = (What.ENTITIES.value, What.USED.value, What.STAY.value)
 
 @attrs.frozen(kw_only=True)
 class Question:
-    """What to judge, and how.
+    """The traces to judge, and the options of the judgement.
 
     Attributes:
         traces: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
         is_quarantine_allowed: Whether lines that are no records leave the verdict alone.
-        untraced: Addresses or domains of participants that are known to keep no trace.
+        untraced: Addresses or domains of participants without a trace.
         manifest: The participants; None: unknown.
-        is_of_machines: Whether only the claims on machines are judged; then no participants are
-            looked for.
+        is_of_machines: Whether only the claims on machines are judged; then participants are not
+            checked.
     """
 
     traces: tuple[str, ...]
@@ -174,41 +174,41 @@ class Question:
 
 
 def validate(
-    session: SparkSession, asked: Question, report: Path | None = None, shown: int = 1
+    session: SparkSession, question: Question, report: Path | None = None, shown: int = 1
 ) -> findings.Findings:
     """Judge traces by all claims.
 
     Args:
         session: A running Spark.
-        asked: What to judge, and how.
-        report: Directory for `violations.parquet` and `quarantine`; None: not wanted.
-        shown: The most violations of each claim that are returned.
+        question: The traces and the options.
+        report: Directory for `violations.parquet` and `quarantine`; None: no files.
+        shown: Maximal number of returned violations of each claim.
 
     Raises:
         TraceMissingError: There is no trace at a path.
         SparkFailedError: A file of a trace cannot be read.
     """
-    parts = map(part_of, find_files(session, asked.traces))
+    parts = map(part_of, find_files(session, question.traces))
     folders = [[part.name for part in folder] for folder in trace_files.folders_of(parts)]
     while True:
         size = sum(
             Path(name).stat().st_size for files in folders for name in files if is_local(name)
         )
-        said = judge_processes(
-            session, folders, max(1, size // _BYTES), is_of_machines=asked.is_of_machines
+        rows = judge_processes(
+            session, folders, max(1, size // _BYTES), is_of_machines=question.is_of_machines
         )
-        said = said.persist(StorageLevel.MEMORY_AND_DISK)
+        rows = rows.persist(StorageLevel.MEMORY_AND_DISK)
         try:
-            accounts = said.where(F.col("what").isin(*_ACCOUNTED)).collect()
+            accounts = rows.where(F.col("what").isin(*_ACCOUNTED)).collect()
             for row in accounts:
                 if row["what"] == What.UNREADABLE:
                     raise SparkFailedError(row["expected"])
             again = _join_folders(folders, accounts)
             if len(again) == len(folders):
-                return _Judged(session, asked, said, accounts).ask(report, shown)
+                return _Judged(session, question, rows, accounts).ask(report, shown)
             folders = again
         finally:
-            said.unpersist()
+            rows.unpersist()
 
 
 def _join_folders(folders: list[list[str]], accounts: Iterable[SparkRow]) -> list[list[str]]:
@@ -226,11 +226,11 @@ def _join_folders(folders: list[list[str]], accounts: Iterable[SparkRow]) -> lis
 
 
 _SILENT: Final = frozenset({Flaw.NO_START, Flaw.NO_END})
-"""The flaws of a node that has a file but not one record."""
+"""The flaws of a node that has a file but no record."""
 
 
 class _Judged:
-    """What the folds said, and the questions that are asked of it."""
+    """The rows of the folds, and the queries of the findings."""
 
     def __init__(
         self,
@@ -250,8 +250,8 @@ class _Judged:
         self._summaries = [account.summary for account in self._accounts]
         self._lost = trace_files.unsent(self._summaries)
         whole = whole_processes(self._summaries) - set(self._lost)
-        found = said.where(F.col("what").isin(*_BROKEN))
-        self._broken = found.unionByName(judge_across(session, said, whole))
+        violations = said.where(F.col("what").isin(*_BROKEN))
+        self._broken = violations.unionByName(judge_across(session, said, whole))
         self._silent = [(row["run"], row["node"]) for row in told if row["what"] == What.SILENT]
         aside = [row for row in told if row["what"] == What.ASIDE]
         self._aside: Counter[tuple[str, str]] = Counter()
@@ -264,7 +264,7 @@ class _Judged:
         )  # fmt: skip
 
     def ask(self, report: Path | None, shown: int) -> findings.Findings:
-        """Ask for all of it; of violations, for so many of each claim."""
+        """Run the queries; return at most so many violations of each claim."""
         broken = self._broken.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if report is not None:
@@ -346,23 +346,23 @@ class _Judged:
         return aside + one.bad
 
     def _gaps(self) -> tuple[list[trace_files.Missing], int]:
-        """Return what is missing, and how much of it no flaw of a node says already."""
+        """Return the gaps, and how many of them are not flaws of a node."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = sum(account.unanswered for account in self._accounts)
         is_any = any(account.gaps or account.unanswered for account in self._accounts)
-        shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect() if is_any else []
+        gap_rows = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect() if is_any else []
         others = [*self._lost.values()]
         asked = self._asked
         others += trace_files.untraced_participants(self._summaries, asked.untraced, asked.manifest)
         gaps = [
             trace_files.Missing(row["run"], row["node"], row["ln"], row["expected"])
-            for row in shown
+            for row in gap_rows
         ]
         return [*gaps, *others], answers + len(others)
 
 
 def claim_names(*, is_of_machines: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield what a fold calls each claim, and what people do."""
+    """Yield the name of each claim in folds, and its name for people."""
     yield from ((claim.value, claim.value) for claim in STEP_CLAIMS)
     if not is_of_machines:
         yield from ((claim, CLAIMS[claim].name) for claim in CLAIMS_JUDGED)
@@ -376,11 +376,11 @@ def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
 
 
 def _machines(
-    said: DataFrame, violations: Mapping[tuple[str, ...], int]
+    folded: DataFrame, violations: Mapping[tuple[str, ...], int]
 ) -> list[findings.MachineUse]:
     """Return how each machine was used."""
     by = ("what", "key", "about", "place", "data")
-    rows = said.groupBy(*by).agg(F.sum("ln").alias("times")).collect()
+    rows = folded.groupBy(*by).agg(F.sum("ln").alias("times")).collect()
     entities: Counter[str] = Counter()
     steps: Counter[str] = Counter()
     used: Counter[tuple[str, findings.Row]] = Counter()
@@ -429,7 +429,7 @@ def _dwells(
 
 
 def _quantile(times: Counter[int], part: float) -> int:
-    """Return the least of some numbers that so large a part of them does not exceed."""
+    """Return the least number that a part of all numbers does not exceed."""
     left = part * times.total()
     for number in sorted(times):
         left -= times[number]
@@ -439,7 +439,7 @@ def _quantile(times: Counter[int], part: float) -> int:
 
 
 def _as_violations(broken: DataFrame) -> DataFrame:
-    """Return rows of VIOLATION, and `rank`: the place of the claim among all."""
+    """Return rows of VIOLATION with `rank`, the index of the claim."""
     ranks = F.array(*(F.lit(claim) for claim, _ in claim_names()))
     told = broken.withColumn("step", F.from_json("data", _DATA))
     fields = [F.col(f"step.{name}").alias(name) for name in _DATA.fieldNames()]
@@ -448,7 +448,7 @@ def _as_violations(broken: DataFrame) -> DataFrame:
 
 
 _DATA: Final = StructType([field for field in VIOLATION.fields if field.name not in SAID.names])
-"""What the data of a step say."""
+"""The fields in the data of a step."""
 
 
 def _first(broken: DataFrame, count: int) -> list[findings.Broken]:
@@ -462,11 +462,11 @@ def _first(broken: DataFrame, count: int) -> list[findings.Broken]:
 
 
 def violation_of(row: Mapping[str, Any], claim: str) -> findings.Broken:  # type: ignore[explicit-any] # of Spark
-    """Return the violation that a row of VIOLATION is about.
+    """Return the violation of a row of VIOLATION.
 
     Args:
         row: Its fields.
-        claim: What people call the claim.
+        claim: Name of the claim for people.
     """
     plain = {name: row[name] for name in ("run", "node", "ln", "about", "expected")}
     if row.get("machine") is None:

@@ -1,8 +1,8 @@
 """One validation from start to end: start Spark, judge, write the report.
 
-`convert` writes traces as Parquet: the columns of all records, a folder for each run and node.
-Beside them stand the lines that are no records, with their places, and the writers without a
-record. The verdict on the result is the verdict on the source.
+`convert` writes traces as Parquet: the columns of all records, a folder for each run and node, and
+beside them the lines that are no records, with their places, and the processes without a record.
+The verdict on the result is the verdict on the source.
 """
 
 import json
@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.storagelevel import StorageLevel
 
 from fsm.judge.trace_line import Verdict
-from spark.errors import ReportPlaceError, failures_told
+from spark.errors import ReportPlaceError, report_failures
 from spark.files import QUARANTINED, SILENT
 from spark.findings import DIAGRAMS, Findings
 from spark.load import place_lines, read_source, small_frame
@@ -33,16 +33,16 @@ from spark.session import open_session
 
 
 def convert(session: SparkSession, paths: Sequence[str], target: str) -> int:
-    """Write the records of traces as Parquet; return how many lines are none.
+    """Write the records of traces as Parquet; return the number of lines that are no records.
 
     Args:
         session: A running Spark.
         paths: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
-        target: A directory that is not there yet.
+        target: A directory that does not exist yet.
 
     Raises:
         TraceMissingError: There is no trace at a path.
-        AnalysisException: The directory is there.
+        AnalysisException: The directory exists.
     """
     source = read_source(session, paths, is_all_read=True)
     lines = source.records.persist(StorageLevel.DISK_ONLY)
@@ -73,20 +73,20 @@ def _bad(session: SparkSession, lines: DataFrame) -> DataFrame:
 
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
-"""Below that a good compiler does not pay (about 250,000 records)."""
+"""Size below which an optimising compiler does not pay (about 250,000 records)."""
 
 
 @attrs.frozen(kw_only=True)
 class Order:
-    """What to judge, and what comes of it.
+    """A judgement to make, and its output.
 
     Attributes:
-        question: What to judge, and how.
-        report: Where the report goes; None: none.
+        question: The traces and the options.
+        report: Directory of the report; None: no report.
         settings: Spark settings of the user.
         against: Directory of a former report that this one is compared with.
-        command: What was called, as the report shows it.
-        diagrams: The most violations of each claim that the report draws.
+        command: Command line for the report.
+        diagrams: Maximal number of drawn violations of each claim.
     """
 
     question: Question
@@ -99,7 +99,7 @@ class Order:
 
 @attrs.frozen
 class Outcome:
-    """What came of an order: the findings, and where their report lies."""
+    """The outcome of an order: the findings and the report."""
 
     findings: Findings
     report: files.Report | None
@@ -135,7 +135,7 @@ def run(order: Order) -> Outcome:
         TraceMissingError: There is no trace at a path.
         ReportPlaceError: The report cannot be written where it is wanted.
         SparkFailedError: Spark did not start, or a trace is damaged as a file.
-        LayoutError: A report is wanted and there is nothing to lay out drawings with.
+        LayoutError: A report is wanted, and the program for the layout of drawings is missing.
     """
     if order.report is not None:
         _make(order.report)
@@ -150,14 +150,14 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
 
     Args:
         session: The Spark session.
-        order: What is judged, and where the report goes.
+        order: The judgement to make, and its output.
 
     Raises:
         TraceMissingError: There is no trace at a path.
         SparkFailedError: A trace is damaged as a file.
-        LayoutError: A report is wanted and there is nothing to lay out drawings with.
+        LayoutError: A report is wanted, and the program for the layout of drawings is missing.
     """
-    with failures_told("Spark could not finish"):
+    with report_failures("Spark could not finish"):
         drawn = 1 if order.report is None else order.diagrams
         findings = validate(session, order.question, order.report, drawn)
         if order.report is None:
@@ -167,7 +167,7 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
 
 
 def _extent(session: SparkSession, order: Order, findings: Findings, report: Path) -> Extent:
-    """Ask for what only a report shows."""
+    """Compute the content that only a report has."""
     former = None if order.against is None else files.read_summary(order.against)
     traces = order.question.traces
     records = select_records(read_source(session, traces).records)
@@ -191,7 +191,7 @@ def _extent(session: SparkSession, order: Order, findings: Findings, report: Pat
 def _stories(
     session: SparkSession, records: DataFrame, findings: Findings, report: Path
 ) -> Mapping[tuple[str, str, int], Story]:
-    """Write the histories of all violations, and return those that are shown."""
+    """Write the histories of all violations, and return those that the report shows."""
     target = str(report / "stories.parquet")
     if not findings.violations:
         small_frame(session, [], STORY).write.mode("overwrite").parquet(target)
@@ -202,7 +202,7 @@ def _stories(
 
 
 def convert_traces(traces: tuple[str, ...], target: str, settings: Mapping[str, str]) -> int:
-    """Write traces as Parquet; return how many lines are no records.
+    """Write traces as Parquet; return the number of lines that are no records.
 
     Args:
         traces: Paths of the traces.
@@ -212,12 +212,12 @@ def convert_traces(traces: tuple[str, ...], target: str, settings: Mapping[str, 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
         TraceMissingError: There is no trace at a path.
-        SparkFailedError: Spark did not start, a trace is damaged as a file, or the target is
-            there already.
+        SparkFailedError: Spark did not start, a trace is damaged as a file, or the target
+            exists already.
     """
     with (
         open_session(settings, is_short=is_short(traces)) as session,
-        failures_told("Spark could not convert"),
+        report_failures("Spark could not convert"),
     ):
         return convert(session, traces, target)
 
@@ -226,11 +226,11 @@ _WRITERS: Final = {"otlp": (write_otlp, "span"), "xes": (write_xes, "step")}
 """Formats of exports: their writers, and the counted unit."""
 
 _PIECES: Final = 256
-"""Of a trace that is not small, so that one of them fits in the memory of the driver."""
+"""Pieces of a trace that is not small, so that one fits in the memory of the driver."""
 
 
 def export(traces: tuple[str, ...], form: str, target: Path, settings: Mapping[str, str]) -> str:
-    """Write traces in another format; say how much was written.
+    """Write traces in another format; return how much was written, in words.
 
     Args:
         traces: Paths of the traces.
@@ -249,14 +249,14 @@ def export(traces: tuple[str, ...], form: str, target: Path, settings: Mapping[s
     write, noun = _WRITERS[form]
     with (
         open_session(settings, is_short=is_small) as session,
-        failures_told("Spark could not export"),
+        report_failures("Spark could not export"),
     ):
         records = read_source(session, traces).records
         return count(write(records, target, 1 if is_small else _PIECES), noun)
 
 
 def _make(directory: Path) -> None:
-    """Find out about a wrong place before Spark takes its seconds."""
+    """Check the directory before Spark starts, which takes seconds."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=directory):
@@ -266,7 +266,7 @@ def _make(directory: Path) -> None:
 
 
 def is_short(traces: Iterable[str]) -> bool:
-    """Return whether there is little to do; not so for what does not lie on this machine."""
+    """Return whether the traces are small; False for traces on other machines."""
     size = 0
     for trace in traces:
         path = Path(trace)

@@ -1,4 +1,4 @@
-"""The shapes of DataFrames; that of a record is derived, so that it cannot drift."""
+"""The schemas of DataFrames; that of a record is derived from its class."""
 
 from enum import StrEnum
 from typing import Final
@@ -44,7 +44,7 @@ REST: Final = StructType([field for field in _WIRE.fields if field.name not in R
 
 
 class What(StrEnum):
-    """What a row of SAID is about, and which of its fields are set.
+    """The kinds of rows of SAID, and the fields that each kind sets.
 
     Attributes:
         PROCESS: A process: run, node, about (its folder), data.
@@ -85,7 +85,7 @@ SAID: Final = _fields(
     what=_TEXT, run=_TEXT, node=_TEXT, claim=_TEXT, key=_TEXT, ln=_WHOLE, place=_WHOLE,
     about=_TEXT, expected=_TEXT, data=_TEXT,
 )  # fmt: skip
-"""What a fold says."""
+"""A row that a fold returns."""
 
 STEP: Final = _fields(ln=_WHOLE, t=DoubleType(), old=_TEXT, cause=_TEXT, new=_TEXT)
 """A state record, as a timeline shows it."""
@@ -100,13 +100,13 @@ PIECE: Final = _fields(folder=_TEXT, name=_TEXT, at=_WHOLE, data=BinaryType())
 """Bytes of a part that grows: of which file, and where in it they begin."""
 
 FILE: Final = _fields(folder=_TEXT, name=_TEXT)
-"""A file, and with which others it is judged."""
+"""A file, and the folder by which it is judged."""
 
 QUARANTINE: Final = _fields(file=_TEXT, line=_WHOLE, reason=_TEXT, text=_TEXT)
 """A line that is no record."""
 
 PLACE: Final = _fields(file=_TEXT, block=_WHOLE, position=_WHOLE, reason=_TEXT, text=_TEXT)
-"""The same, with the piece of the file and the place in it."""
+"""A line that is no record, with the piece of the file and its position there."""
 
 WRITER: Final = _fields(run=_TEXT, node=_TEXT)
 """A process whose files have no record; the run may be empty."""
@@ -122,7 +122,7 @@ PLACED: Final = _fields(of_run=_TEXT, of_node=_TEXT, of_ln=_WHOLE)
 """The place of a violation."""
 
 HOLE: Final = _fields(run=_TEXT, node=_TEXT, after=_WHOLE, reason=_TEXT)
-"""What is missing, and the number of the record after it."""
+"""A gap, and the number of the record after it."""
 
 STORY: Final = _fields(
     claim=_TEXT,

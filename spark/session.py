@@ -27,7 +27,7 @@ from typing import Final
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
 from pyspark.sql import SparkSession
 
-from spark.errors import JavaMissingError, failures_told
+from spark.errors import JavaMissingError, report_failures
 
 SUPPORTED: Final = (17, 21)
 """Java versions Spark 4 is tested with. Source: Spark documentation, "Overview"."""
@@ -48,7 +48,7 @@ def find_java(environ: Mapping[str, str]) -> Path:
     """Return the `java` to run Spark on.
 
     Raises:
-        JavaMissingError: There is none that Spark supports.
+        JavaMissingError: There is no Java that Spark supports.
     """
     java = _system_java(environ) or _wheel_java()
     if java is None:
@@ -61,7 +61,7 @@ def find_java(environ: Mapping[str, str]) -> Path:
 
 @contextmanager
 def java_home(java: Path) -> Iterator[Path]:
-    """Keep a JAVA_HOME that runs `java` as Spark needs it, as long as the block runs."""
+    """Provide a JAVA_HOME that runs `java` as Spark needs it, while the block runs."""
     with TemporaryDirectory(prefix="protofly-java-") as directory:
         launcher = Path(directory, "bin", "java")
         launcher.parent.mkdir(mode=0o700)
@@ -83,8 +83,8 @@ def _version(java: Path) -> int | None:
     release = java.parent.parent / "release"
     if not (java.is_file() and release.is_file()):
         return None
-    found = _VERSION.search(release.read_text(errors="replace"))
-    return int(found[1]) if found else None
+    match = _VERSION.search(release.read_text(errors="replace"))
+    return int(match[1]) if match else None
 
 
 def _wheel_java() -> Path | None:
@@ -96,7 +96,7 @@ def _wheel_java() -> Path | None:
 
 
 LOCAL: Final = "local[*]"
-"""All cores of this machine, nothing of any other."""
+"""The Spark master that uses all cores of this machine."""
 
 _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
     "spark.ui.enabled": "false",
@@ -113,13 +113,13 @@ _LOCAL: Final[dict[str, bool | float | int | str | None]] = {
 _DAEMON: Final = "spark.workers.daemon"
 
 _LEAST_HEAP: Final = 1024
-"""MiB of the heap of a local Spark, at least."""
+"""Least heap of a local Spark, in MiB."""
 
 _SHARE: Final = 4
-"""The heap is this part of the memory: Spark's Python processes need some as well, and others."""
+"""Divisor of the memory for the heap: Python processes of Spark and others need memory, too."""
 
 _LIMIT: Final = Path("/sys/fs/cgroup/memory.max")
-"""Bytes that a container may have."""
+"""File with the memory limit of a container."""
 
 
 _SHORT: Final[dict[str, bool | float | int | str | None]] = {
@@ -174,7 +174,7 @@ def open_session(
                 if not submitted:
                     builder = builder.config("spark.python.daemon.module", _DAEMON)
         builder = builder.config(map=dict(settings))
-        with failures_told(f"Spark did not start on {master or 'its cluster'}"), _stderr_to(log):
+        with report_failures(f"Spark did not start on {master or 'its cluster'}"), _stderr_to(log):
             session = builder.getOrCreate()
         stack.callback(_stop, session)
         yield session
@@ -182,18 +182,18 @@ def open_session(
 
 def _stop(session: SparkSession) -> None:
     """Stop Spark; its Java process may have ended by itself."""
-    # Only the block can tell why: it has failed as well.
+    # The block has failed, too, and reports the reason.
     with suppress(OSError, Py4JError):
         session.stop()
 
 
 def _heap() -> str:
-    """Return how much memory a local Spark has: without a setting it is 1 GiB on any machine."""
+    """Return the heap of a local Spark; by default Spark would take 1 GiB on any machine."""
     return f"{max(_LEAST_HEAP, _memory() // _SHARE)}m"
 
 
 def _memory() -> int:
-    """Return the MiB that this process and its children may have."""
+    """Return the MiB that this process and its children may use."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):  # no limit, or no control groups
         whole = min(whole, int(_LIMIT.read_text()))
@@ -201,7 +201,7 @@ def _memory() -> int:
 
 
 def _workers(settings: Mapping[str, str]) -> dict[str, str]:
-    """Return what Python workers need: an interpreter, and the place of this package."""
+    """Return the environment of Python workers: an interpreter, and the path of this package."""
     here, known = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")
     places = dict.fromkeys([here, *filter(None, known.split(os.pathsep))])
     python = settings.get("spark.pyspark.python", sys.executable)
@@ -210,14 +210,14 @@ def _workers(settings: Mapping[str, str]) -> dict[str, str]:
 
 def _java_options(log_settings: Path, *, is_short: bool) -> str:
     quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if is_short else []
-    # Else Spark goes down bit by bit, and what fails first has nothing to do with memory.
+    # Otherwise Spark fails bit by bit, first with errors that do not mention memory.
     ended = "-XX:+ExitOnOutOfMemoryError"
     return " ".join([f'"-Dlog4j2.configurationFile={log_settings.as_uri()}"', ended, *quick])
 
 
 @contextmanager
 def _stderr_to(log: Path | None) -> Iterator[None]:
-    """Let processes that are started inside write their stderr to a file."""
+    """Redirect the stderr of started processes to a file."""
     if log is None:
         yield
         return

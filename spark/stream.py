@@ -1,11 +1,11 @@
 """Traces as a stream: a source that follows growing files, and the folds of `fsm.judge`.
 
-Spark's own source of files takes a file once, when it is complete. This one remembers how many
-bytes of each part were taken: that is its offset, which Spark keeps in the checkpoint.
+The file source of Spark reads a file once, when it is complete. This source remembers how many
+bytes of each part were read: that is its offset, which Spark stores in the checkpoint.
 
 The folds are stateful operators. The first judges each process by itself, folder by folder; its
-state is a `LiveJudge`. The second judges what processes handed over, key by key; its state is the
-evidence of each key so far. Both states lie in the checkpoint, as of the last round.
+state is a `LiveJudge`. The second judges the evidence of processes, key by key; its state is the
+evidence of each key so far. Both states are in the checkpoint, as of the last round.
 """
 
 import json
@@ -37,13 +37,13 @@ _KEPT: Final = "kept binary"
 
 
 class FolderFold(StatefulProcessor):
-    """Judges the processes of a folder: rows of PIECE, by folder; gives rows of SAID."""
+    """Judge the processes of a folder: from rows of PIECE, by folder, to rows of SAID."""
 
     def __init__(self, buckets: int) -> None:
-        """Begin.
+        """Create the fold.
 
         Args:
-            buckets: Among how many the keys of each fold across processes are shared out.
+            buckets: Number of buckets for the keys of each fold across processes.
         """
         self._buckets = buckets
 
@@ -61,41 +61,41 @@ class FolderFold(StatefulProcessor):
         self._kept.update((pickle_state(judge),))
         for broken in news.violations:
             yield _row(folds.of_violation(broken))
-        for found in news.findings:
-            yield _row(folds.of_finding(found))
+        for finding in news.findings:
+            yield _row(folds.of_finding(finding))
         for bad in news.bad:
             yield _row(folds.of_bad_line(bad))
         for process in news.processes:
             told = {"folder": str(key[0]), **attrs.asdict(process)}
             yield _row(folds.row_of(What.PROCESS, data=json.dumps(told)))
-        for said in folds.pack(news.evidence, self._buckets):
-            yield _row(said)
+        for worker_row in folds.pack(news.evidence, self._buckets):
+            yield _row(worker_row)
 
 
-def _row(said: folds.WorkerRow) -> Row:
-    return Row(**said)
+def _row(worker_row: folds.WorkerRow) -> Row:
+    return Row(**worker_row)
 
 
 @attrs.define
 class _Judged:
-    """The evidence of one key, and what was said of it."""
+    """The evidence of one key, and its reported violations."""
 
     items: list[Evidence] = attrs.field(factory=list)
     told: set[Finding] = attrs.field(factory=set)
 
     def take(self, items: Iterable[Evidence]) -> list[Finding]:
-        """Take more evidence; return what is broken and was not said before."""
+        """Add evidence; return the violations that were not reported before."""
         self.items += items
-        # No process has ended while it is watched: claims on an end are judged at the end.
-        found = [each for each in judge_across(self.items, frozenset()) if each not in self.told]
-        self.told.update(found)
-        return found
+        # A watched process has not ended: claims about ends are judged at the end.
+        fresh = [each for each in judge_across(self.items, frozenset()) if each not in self.told]
+        self.told.update(fresh)
+        return fresh
 
 
 class AcrossFold(StatefulProcessor):
-    """Judges evidence of several processes: rows of SAID, by fold and bucket.
+    """Judge the evidence of several processes: rows of SAID, by fold and bucket.
 
-    Rows that are no evidence are handed on as they are.
+    Rows that are no evidence are passed on unchanged.
     """
 
     @override
@@ -114,27 +114,27 @@ class AcrossFold(StatefulProcessor):
         for name, items in by_key.items():
             kept = self._kept.getValue((name,))
             judged = _Judged() if kept is None else restore(bytes(kept[0]), _Judged)
-            for found in judged.take(items):
-                yield _row(folds.of_finding(found))
+            for finding in judged.take(items):
+                yield _row(folds.of_finding(finding))
             self._kept.updateValue((name,), (pickle_state(judged),))
 
 
 _Offset: TypeAlias = dict[str, int]
-"""By the name of a file, how many of its bytes were taken."""
+"""Number of read bytes by the name of the file."""
 
 _PIECE: Final = 1 << 20
-"""Bytes in a row at most."""
+"""Maximal bytes of a row."""
 
 _ROUND: Final = 64 << 20
-"""Bytes in a round at most, so that what a round holds in memory is bounded."""
+"""Maximal bytes of a round, which bound its memory."""
 
 _SHARE: Final = 64 << 10
-"""Bytes that each folder may give in a round however many there are."""
+"""Bytes that each folder may always contribute to a round."""
 
 
 def sizes_of(directory: Path) -> dict[str, int]:
     """Return the sizes of the parts under a directory, in the order in which they are written."""
-    # A part is listed before its size is asked for: what a later part follows is then complete.
+    # List the parts before reading their sizes: a part with a successor is then complete.
     parts = sorted(each for each in directory.rglob("part-*.jsonl") if is_inside(each, directory))
     return {str(part.relative_to(directory)): part.stat().st_size for part in parts}
 
@@ -161,13 +161,13 @@ class TraceSource(DataSource):
 
 @attrs.frozen
 class _Span(InputPartition):
-    """Pieces that one task reads: of each, the file, where it begins and where it ends."""
+    """The pieces that one task reads: the file of each, its begin and its end."""
 
     pieces: tuple[tuple[str, int, int], ...]
 
 
 class TraceReader(DataSourceStreamReader):
-    """Reads what was added to parts, each byte once and those of a folder in their order."""
+    """Read the bytes added to parts, each byte once, and those of a folder in order."""
 
     def __init__(self, directory: Path, tasks: int) -> None:
         self._directory = directory
@@ -206,12 +206,12 @@ class TraceReader(DataSourceStreamReader):
 
 
 def next_offset(start: Mapping[str, int], sizes: Mapping[str, int], limit: ReadLimit) -> _Offset:
-    """Return how far to read next.
+    """Return the offset of the next round.
 
     Args:
-        start: What was taken of each file.
-        sizes: How much there is of each file, those of a folder in their order.
-        limit: How much may be taken.
+        start: Number of read bytes of each file.
+        sizes: Size of each file, with those of a folder in order.
+        limit: Limit of the round.
     """
     grown = {name.rpartition("/")[0] for name in sizes if sizes[name] > start.get(name, 0)}
     share = sum(sizes.values())

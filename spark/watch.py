@@ -1,9 +1,9 @@
-"""Traces that are judged while processes write them, and a ledger of what was found.
+"""Judge traces while processes write them, and record the violations in a ledger.
 
-The ledger lies on a disk and has each violation once, whatever is interrupted.
-`violations.jsonl` grows by one line for each violation. `progress.json` says up to which round,
-and up to which byte of that file, all is written. Bytes behind it are of a round that was not
-finished; they are cut off, and Spark does the round again from its checkpoint.
+The ledger on disk has each violation once, whatever is interrupted. `violations.jsonl` grows by one
+line for each violation. `progress.json` states the round, and the byte of that file, up to which
+all is written. Bytes behind it are of an unfinished round; they are cut off, and Spark repeats the
+round from its checkpoint.
 """
 
 import json
@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from fsm import judge
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES, fingerprints
-from spark.errors import WatchStateError, failures_told
+from spark.errors import WatchStateError, report_failures
 from spark.findings import Broken, Findings
 from spark.pipeline import Question, claim_names, validate, violation_of
 from spark.report.files import verdict_object, violation_object
@@ -42,7 +42,7 @@ SCHEMA: Final = "protofly.watch/1"
 
 
 def _judge_hash() -> str:
-    """Return a hash of what judges: only that can read what it keeps in the checkpoint."""
+    """Return a hash of the judging code: only the same code can read its checkpoint."""
     modules = sorted(module.name for module in walk_packages(judge.__path__, "fsm.judge."))
     sources = [getsource(import_module(name)) for name in ("fsm.frozen", "spark.stream", *modules)]
     return sha256(
@@ -58,10 +58,10 @@ _IDENTITY: Final = ("claim", "run", "node", "ln", "about", "expected", "machine"
 
 @attrs.frozen(kw_only=True)
 class Seen:
-    """A process, as far as it was judged.
+    """The state of the judgement of a process.
 
     Attributes:
-        unjudged: Why its records are no longer judged, as half a sentence; empty: they are.
+        unjudged: Half a sentence on why its records are no longer judged; empty: they are judged.
     """
 
     folder: str
@@ -74,11 +74,11 @@ class Seen:
 
 @attrs.define(kw_only=True)
 class Progress:
-    """How far a watch came.
+    """The progress of a watch.
 
     Attributes:
         traces: The directory that is watched.
-        judge: Hash of what judges (`JUDGE`).
+        judge: Hash of the judging code (`JUDGE`).
         round: Number of the last round; -1: none yet.
         length: Bytes of `violations.jsonl` up to that round.
         bad: Lines that are no records.
@@ -94,12 +94,12 @@ class Progress:
 
     @property
     def records(self) -> int:
-        """How many records were judged."""
+        """Number of judged records."""
         return sum(process.records for process in self.processes.values())
 
     @property
     def running(self) -> int:
-        """How many processes did not end yet."""
+        """Number of processes that have not ended yet."""
         return sum(process.is_running for process in self.processes.values())
 
     @property
@@ -109,17 +109,17 @@ class Progress:
 
 
 class Ledger:
-    """Keeps what was found.
+    """Record violations on disk.
 
     Attributes:
-        progress: How far the watch came.
+        progress: Progress of the watch.
     """
 
     def __init__(self, directory: Path, traces: str) -> None:
-        """Go on with what is there.
+        """Continue with the existing files.
 
         Args:
-            directory: Where the files are; made if it does not exist.
+            directory: Directory of the files; made if it does not exist.
             traces: The directory that is watched.
 
         Raises:
@@ -143,12 +143,12 @@ class Ledger:
 
     @property
     def violations(self) -> int:
-        """How many claims are broken so far."""
+        """Number of violations so far."""
         return len(self._known)
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict so far. What the ends of processes decide together is open to the end."""
+        """The verdict so far, without claims about the ends of processes."""
         if self._known:
             return Verdict.VIOLATIONS
         is_damaged = self.progress.bad or self.progress.unjudged
@@ -161,16 +161,16 @@ class Ledger:
         processes: Iterable[Seen] = (),
         bad: int = 0,
     ) -> list[Broken]:
-        """Write down a round; one that was written down before changes nothing.
+        """Record a round; a repeated round changes nothing.
 
         Args:
-            number: Of the round.
-            violations: Claims that are broken.
-            processes: Those that recorded something.
-            bad: New lines that are no records.
+            number: Number of the round.
+            violations: Violations of the round.
+            processes: Processes with new records.
+            bad: Number of new lines that are no records.
 
         Returns:
-            The violations that were not known.
+            The violations that were not recorded before.
         """
         progress = self.progress
         if number <= progress.round:
@@ -215,7 +215,7 @@ class Ledger:
         new.replace(self._place)
 
     def _cut_off(self) -> Iterator[_Id]:
-        """Drop what an unfinished round wrote; yield which violations are left."""
+        """Cut off the output of an unfinished round; yield the remaining violations."""
         self._file.touch()
         os.truncate(self._file, self.progress.length)
         with self._file.open("rb") as file:
@@ -232,13 +232,13 @@ def _identity(broken: Broken) -> _Id:
 
 
 _INTERVAL: Final = "1 second"
-"""Between the starts of rounds, if the one before is done."""
+"""Least time between the starts of rounds."""
 
 _LOOK: Final = 0.5
-"""Seconds between two looks at the sizes of the files, and at the query."""
+"""Seconds between two checks of the sizes of the files, and of the query."""
 
 _SETTINGS: Final = {
-    # State that does not fit in the memory of the JVM lies in files, and only changes are copied.
+    # Large state is kept in files, and only changes are copied.
     "spark.sql.streaming.stateStore.providerClass":
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
     "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
@@ -249,11 +249,11 @@ _SETTINGS: Final = {
 
 @attrs.frozen
 class Watched:
-    """What came of a watch.
+    """The outcome of a watch.
 
     Attributes:
-        violations: How many claims are broken.
-        findings: What is judged of everything at the end; None: the watch was interrupted.
+        violations: Number of violations.
+        findings: Findings about everything at the end; None: the watch was interrupted.
     """
 
     violations: int
@@ -294,13 +294,13 @@ def watch(
 
     Args:
         traces: The directory of runs.
-        to: Where violations and progress are kept; a watch that was interrupted goes on there.
+        to: Directory of violations and progress, where an interrupted watch continues.
         violation: Called with a line for each violation, once.
         progress: Called with a line after each round.
         as_json: Whether the lines of violations are JSON.
         until_idle: Seconds without a new record after which the watch ends, and everything is
             judged as `validate` does; None: it ends when it is interrupted.
-        untraced: Addresses or domains of participants that are known to keep no trace.
+        untraced: Addresses or domains of participants without a trace.
         settings: Spark settings of the user.
 
     Raises:
@@ -315,7 +315,7 @@ def watch(
         _interrupts() as interrupted,
         open_session(_SETTINGS | dict(settings), is_short=True, log=to / "log") as session,
     ):
-        with failures_told("Spark could not watch"):
+        with report_failures("Spark could not watch"):
             rounds = _Rounds(ledger, violation, progress, as_json=as_json)
             query = _stream(session, directory, to, rounds)
             try:
@@ -324,8 +324,8 @@ def watch(
                 query.stop()
         findings = None
         if is_over:
-            with failures_told("Spark could not finish"):
-                findings = _at_the_end(
+            with report_failures("Spark could not finish"):
+                findings = _judge_all(
                     session, Question(traces=(str(traces),), untraced=untraced), to, rounds
                 )
     return Watched(ledger.violations, findings)
@@ -348,11 +348,11 @@ def _stream(session: SparkSession, traces: Path, to: Path, rounds: "_Rounds") ->
     keyed = of_folders.withColumn(
         "bucket", F.when(is_evidence, F.concat_ws(" ", "claim", "place")).otherwise("")
     )
-    said = keyed.groupBy("bucket").transformWithState(
+    judged = keyed.groupBy("bucket").transformWithState(
         AcrossFold(), SAID, outputMode="Append", timeMode="None"
     )
     return (
-        said.writeStream.foreachBatch(rounds.take)
+        judged.writeStream.foreachBatch(rounds.take)
         .option("checkpointLocation", str(to / "checkpoint"))
         .trigger(processingTime=_INTERVAL)
         .start()
@@ -361,7 +361,7 @@ def _stream(session: SparkSession, traces: Path, to: Path, rounds: "_Rounds") ->
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Note SIGINT and SIGTERM instead of being stopped by them."""
+    """Record SIGINT and SIGTERM, instead of ending at once."""
     interrupted = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: interrupted.set())
@@ -377,7 +377,7 @@ def _interrupts() -> Iterator[threading.Event]:
 def _wait_for_end(
     query: StreamingQuery, traces: Path, until_idle: float | None, interrupted: threading.Event
 ) -> bool:
-    """Wait for the end; return whether it came by itself."""
+    """Wait for the end; return whether the traces were idle."""
     sizes, since = sizes_of(traces), time.monotonic()
     while not interrupted.wait(_LOOK):
         if not query.isActive:
@@ -392,7 +392,7 @@ def _wait_for_end(
 
 
 class _Rounds:
-    """Takes what the stream says, round by round."""
+    """Process the rows of the stream, round by round."""
 
     def __init__(
         self,
@@ -408,9 +408,9 @@ class _Rounds:
         self._as_json = as_json
         self._names = dict(claim_names())
 
-    def take(self, said: DataFrame, number: int) -> None:
-        """Take the rows of a round; one that is done again changes nothing."""
-        rows = said.collect()
+    def take(self, frame: DataFrame, number: int) -> None:
+        """Process the rows of a round; a repeated round changes nothing."""
+        rows = frame.collect()
         broken = [
             violation_of(row.asDict() | json.loads(row["data"] or "{}"), self._names[row["claim"]])
             for row in rows
@@ -424,7 +424,7 @@ class _Rounds:
     def add(
         self, number: int, broken: Iterable[Broken], processes: Iterable[Seen] = (), bad: int = 0
     ) -> None:
-        """Write down what a round found, and report what is new."""
+        """Record the violations of a round, and report the new ones."""
         for new in self.ledger.add(number, broken, processes, bad):
             text = visible(f"{claim_label(new.claim)}: {broken_line(new)}")
             as_json = json.dumps(violation_object(new), separators=(",", ":"))
@@ -448,8 +448,8 @@ class _Rounds:
 _BROKEN: Final = frozenset({What.STEP.value, What.FINDING.value})
 
 
-def _at_the_end(session: SparkSession, question: Question, to: Path, rounds: _Rounds) -> Findings:
-    """Judge everything, and report the violations that were not found before."""
+def _judge_all(session: SparkSession, question: Question, to: Path, rounds: _Rounds) -> Findings:
+    """Judge everything, and report the violations that were not reported before."""
     findings = validate(session, question, to)
     names = dict(claim_names())
     rows = session.read.parquet(str(to / "violations.parquet")).toLocalIterator()

@@ -25,10 +25,10 @@ from transports.tls import AcceptedStream, TlsStream, receive
 class SocketLink(Link):
     """A link over a `trio.SocketStream`, or the same with TLS; subclasses convert frames and bytes.
 
-    It has no task of its own: the receiving task also writes the answers that the protocol
-    requires. What is to be written waits in one buffer: so frames that are sent together make one
-    write, and a cancelled write is continued, to the byte, by the next one. The buffer holds at
-    most what one call has put there: the next caller first waits until it is empty.
+    A link has no task of its own: the receiving task also writes the answers that the protocol
+    requires. Outgoing bytes wait in one buffer, so that frames sent together make one write, and
+    the next write continues a cancelled one, to the byte. The buffer contains the bytes of one
+    call at most: the next caller first waits until it is empty.
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class SocketLink(Link):
         self._is_too_slow = False
         self._is_write_ended = False
 
-    # -- what subclasses say --------------------------------------------------
+    # -- methods of subclasses --------------------------------------------------
 
     @abstractmethod
     def _wrap(self, frames: Sequence[bytes]) -> bytes:
@@ -71,9 +71,9 @@ class SocketLink(Link):
 
     @abstractmethod
     def _take(self, data: bytes) -> None:
-        """Take what was read, `b""` at the end: `_deliver` frames, add answers to `_outbox`.
+        """Process the bytes read (`b""` at the end): `_deliver` frames, add answers to `_outbox`.
 
-        Calls `_finish` or `_refuse_size` when nothing more can come.
+        Call `_finish` or `_refuse_size` when nothing more can be received.
         """
 
     @abstractmethod
@@ -81,7 +81,7 @@ class SocketLink(Link):
         """Return the bytes that report the close reason to the peer."""
 
     def _ping(self) -> bytes:
-        """Return the bytes that ask the other end for a sign of life."""
+        """Return the bytes of a ping."""
         return b""
 
     def _deliver(self, frame: bytes) -> None:
@@ -97,7 +97,7 @@ class SocketLink(Link):
         self._is_write_ended = True
 
     def _refuse_size(self) -> None:
-        """Note that nothing more can be read: a frame is over the limit."""
+        """Stop reading, because a frame is over the limit."""
         self._is_over_limit = True
 
     @property
@@ -136,7 +136,7 @@ class SocketLink(Link):
     @override
     def write_wrapped(self, data: bytes) -> bool:
         try:
-            written = _written_now(self._stream, data)
+            written = _write_now(self._stream, data)
         except OSError:  # there is no room, or no peer: then the next flush meets the error, too
             written = 0
         if written == len(data):
@@ -149,9 +149,9 @@ class SocketLink(Link):
             raise errors.LinkClosedError(self.name)
 
     async def _flush(self) -> None:
-        """Return when all of the outbox is written.
+        """Write the whole outbox.
 
-        If cancelled, the rest goes out with the next flush.
+        If cancelled, the next flush writes the rest.
         """
         pen = self._pen = self._pen or trio.Lock()
         try:
@@ -289,10 +289,10 @@ class SocketLink(Link):
         self._write_ahead()
 
     def _write_ahead(self) -> None:
-        """Write what waits as far as there is room; a task that writes does it anyway."""
+        """Write as much of the outbox as there is room for, unless a task is writing."""
         if self._outbox and not self._is_writing:
             with suppress(OSError):  # no room, or no peer: then reading ends, or no answer comes
-                written = _written_now(self._stream, self._outbox)
+                written = _write_now(self._stream, self._outbox)
                 del self._outbox[:written]
 
     @property
@@ -302,8 +302,8 @@ class SocketLink(Link):
     async def _answer(self) -> None:
         """Write the answers that the protocol requires.
 
-        A sender that is writing writes them, too. Waiting for that sender could make two peers,
-        each waiting to be read, wait forever; so it is done only when answers pile up.
+        A task that is writing writes them, too. Waiting for that task could block two peers that
+        wait for each other, so this method waits only when answers pile up.
         """
         if self._is_writing and len(self._outbox) < protocol.OUTBOX_BYTES:
             return
@@ -333,7 +333,7 @@ class SocketLink(Link):
             await trio.aclose_forcefully(self._stream)
 
     async def _leave(self, close_reason: errors.CloseReason) -> None:
-        """Say goodbye, and close the writing side."""
+        """Send the close reason, and close the writing side."""
         if self._end is None and not self._has_left:
             self._has_left = True
             self._outbox.extend(self._goodbye(close_reason))
@@ -345,8 +345,8 @@ class SocketLink(Link):
     async def _let_leave(self) -> None:
         """Wait until the peer has closed its writing side, too.
 
-        Closing a socket with unread bytes would reset the connection, and the peer might never
-        read what was sent last.
+        Closing a socket with unread bytes would reset the connection, and the peer might lose the
+        last frames.
         """
         if self._receiving.is_taken:
             self._drained = trio.Event()
@@ -372,7 +372,7 @@ class SocketLink(Link):
             self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room + 2 * left)
 
     async def _drain(self) -> None:
-        """Read and drop what still comes, until the peer closes."""
+        """Read and drop all bytes until the peer closes."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while await self._stream.receive_some(protocol.READ_BYTES):
                 pass
@@ -387,7 +387,7 @@ def _receive(stream: AcceptedStream) -> Awaitable[bytes]:
 
 
 def _read_now(stream: AcceptedStream) -> Sequence[bytes]:
-    """Read what has come, in pieces; none: nothing has; the last one is empty at the end."""
+    """Read the available bytes, in pieces; an empty last piece marks the end."""
     if isinstance(stream, TlsStream):
         return stream.socket.recv_now()
     try:
@@ -396,15 +396,15 @@ def _read_now(stream: AcceptedStream) -> Sequence[bytes]:
         return ()
 
 
-def _written_now(stream: AcceptedStream, data: bytes | bytearray) -> int:
-    """Write what the system takes at once; return how many bytes."""
+def _write_now(stream: AcceptedStream, data: bytes | bytearray) -> int:
+    """Write as many bytes as the system takes at once; return their number."""
     if isinstance(stream, TlsStream):
         return stream.socket.send_now(data)
     return os.write(stream.socket.fileno(), data)
 
 
 class RawLink(SocketLink):
-    """Bytes as they come, at most `READ_BYTES` at once; an orderly close has no reason."""
+    """A plain byte stream, at most `READ_BYTES` at once; an orderly close has no reason."""
 
     __slots__ = ()
 
@@ -435,11 +435,11 @@ _HEAD: Final = 4
 """Bytes of a frame's length, big-endian."""
 
 _FAREWELL: Final = 0xFFFF_0000
-"""A length from here up is none, but a farewell with its code in the low half."""
+"""Lengths from here up mark a farewell, with its code in the low half."""
 
 
 class StreamLink(SocketLink):
-    """Frames behind their length; a reason at the end, so that a break differs from a close."""
+    """Frames with length prefixes; a close reason at the end distinguishes a close from a break."""
 
     __slots__ = ("_buffer",)
 
@@ -467,7 +467,7 @@ class StreamLink(SocketLink):
             pass
 
     def _take_one(self) -> bool:
-        """Take one frame or farewell from the buffer; return whether to look for another."""
+        """Take one frame or farewell from the buffer; return whether there may be another."""
         size = int.from_bytes(self._buffer[:_HEAD], "big")
         if size >= _FAREWELL:
             self._finish("the other end has left", errors.CloseReason.read(size & 0xFFFF))

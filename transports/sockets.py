@@ -15,7 +15,7 @@ from specs.limits.protocol import ACCEPT_PAUSE
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.urls import join_host_port, read_host_port
 
-# Tasks that serve a block of code and end with it.
+# Background tasks of a block of code, which end with the block.
 
 
 @asynccontextmanager
@@ -106,12 +106,12 @@ async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
 
 @asynccontextmanager
 async def reserve_tcp(where: str) -> AsyncIterator[str]:
-    """Keep `host:port` for processes of this user that listen there together (`bind_shared`).
+    """Reserve `host:port` for processes of this user that listen there together (`bind_shared`).
 
-    Nothing listens there by this alone, and the port stays reserved while the context is open.
+    The reservation itself does not listen; the port stays reserved while the context is open.
 
     Args:
-        where: The address, of a name its first one; port 0 picks a free one.
+        where: The address; of a name its first address; port 0 picks a free port.
 
     Yields:
         The address as a number.
@@ -190,7 +190,7 @@ def bind_unix(path: str) -> Iterator[trio.SocketListener]:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket without a listener; any other file is left alone."""
+    """Remove a socket without a listener; leave any other file alone."""
     if not Path(path).exists() or not stat.S_ISSOCK(Path(path).stat().st_mode):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -201,10 +201,10 @@ def _remove_stale(path: str) -> None:
 
 def _inode(path: str) -> tuple[int, int] | None:
     try:
-        found = Path(path).stat()
+        status = Path(path).stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
@@ -225,21 +225,21 @@ async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
 
 
 async def next_streams(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
-    """Accept one connection, and others that are waiting, up to so many in all.
+    """Accept one connection, and others that are waiting, up to a maximum.
 
     One scheduler pass per connection would be too slow for a mass reconnect: the queue of the
-    system would overflow in a busy process, and a peer that is lost there tries again only after
-    a second.
+    system would overflow in a busy process, and a peer that is lost there tries again only after a
+    second.
 
     If cancelled, no connection is lost.
 
     Raises:
         LinkClosedError: The listener was closed.
     """
-    return [await next_stream(listener), *_who_else(listener, most - 1)]
+    return [await next_stream(listener), *_accept_waiting(listener, most - 1)]
 
 
-def _who_else(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
+def _accept_waiting(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
     streams: list[trio.SocketStream] = []
     if listener.socket.fileno() < 0:
         return streams
@@ -260,7 +260,7 @@ def _os_reason(error: OSError) -> str:
     cause = error.__cause__  # Trio's own error has the address; its cause stands here
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]
-    found = cause if isinstance(cause, OSError) else error
-    if found.errno is not None and found.errno > 0:
-        return os.strerror(found.errno).lower()
-    return (found.strerror or str(found)).lower()  # a name that cannot be looked up
+    os_error = cause if isinstance(cause, OSError) else error
+    if os_error.errno is not None and os_error.errno > 0:
+        return os.strerror(os_error.errno).lower()
+    return (os_error.strerror or str(os_error)).lower()  # a name that cannot be looked up

@@ -126,7 +126,7 @@ class SystemNetwork(links.Network):
         """Begin TLS on a connection; the server has to prove that it is the expected one.
 
         Raises:
-            DialError: It does not.
+            DialError: The server does not prove that.
         """
         if tls is None:
             tls = self._tls = self._tls or client_context()
@@ -202,10 +202,10 @@ async def open_system_network(
     """Open the network of the operating system while the context is open.
 
     Args:
-        tls: What `wss:` URLs are dialled with; None: the authorities of the operating system are
+        tls: TLS context for `wss:` URLs; None: the authorities of the operating system are
             trusted.
         shared: Address at which other processes listen for WebSockets, too (`reserve_tcp`); empty:
-            there is none.
+            none.
 
     Links must be closed before: when the context is left, also if cancelled, dialled WebSockets are
     not read any more, and their peers see a break.

@@ -52,8 +52,8 @@ def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.
     Args:
         cert: PEM file: the certificate of the listener, then those between it and its authority.
         key: PEM file: the private key, not encrypted.
-        client_ca: PEM file: authorities of which every peer has to show a certificate; None: no
-            peer has to.
+        client_ca: PEM file: authorities of the certificate that every peer has to show; None: no
+            certificate is needed.
 
     Raises:
         TlsFileError: A file cannot be read or used.
@@ -75,7 +75,7 @@ def client_context(
     """Return the context of a dialler.
 
     Args:
-        ca: PEM file: the authorities that are trusted; None: those of the operating system.
+        ca: PEM file: the trusted authorities; None: those of the operating system.
         cert: PEM file: the certificate to show to a listener that asks for one; None: none.
         key: PEM file: its private key.
 
@@ -102,7 +102,7 @@ def load_identity(context: ssl.SSLContext, cert: Path, key: Path) -> None:
     for file in (cert, key):
         _check_readable(file)
     try:
-        # Without an answer OpenSSL would ask for a password at the terminal.
+        # Without a callback OpenSSL would ask for a password at the terminal.
         context.load_cert_chain(cert, key, password=lambda: "")
     except ssl.SSLError as exc:
         if exc.reason == "KEY_VALUES_MISMATCH":
@@ -113,7 +113,7 @@ def load_identity(context: ssl.SSLContext, cert: Path, key: Path) -> None:
 
 
 def is_open_to_others(key: Path) -> bool:
-    """Return whether other users than its owner have rights on the file of a key."""
+    """Return whether other users than the owner have rights on a key file."""
     return bool(key.stat().st_mode & _OTHERS)
 
 
@@ -159,7 +159,7 @@ class PinnedContext(ssl.SSLContext):
             peer: The certificate that is accepted; None: none is, until `pin`.
         """
         context = cls(protocol)
-        context.check_hostname = False  # a certificate is known by its bytes, not by a name
+        context.check_hostname = False  # certificates are compared by bytes, not by name
         context.verify_mode = ssl.CERT_REQUIRED
         context.minimum_version = ssl.TLSVersion.TLSv1_3
         if protocol == ssl.PROTOCOL_TLS_SERVER:
@@ -174,7 +174,7 @@ class PinnedContext(ssl.SSLContext):
         """Accept a certificate from now on, if none was pinned before."""
         if self.peer is None:
             self.peer = peer
-            # What OpenSSL cannot read is trusted by no handshake; no bytes are a ValueError.
+            # An unreadable certificate fails every handshake; empty bytes are a ValueError.
             with suppress(ssl.SSLError, ValueError):
                 self.load_verify_locations(cadata=peer)
 
@@ -242,8 +242,8 @@ def dial_error(address: str, error: BaseException) -> DialError:
     """Return why a handshake failed.
 
     Args:
-        address: What was dialled.
-        error: What Trio raised.
+        address: The dialled address.
+        error: The error of Trio.
     """
     cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -252,7 +252,7 @@ def dial_error(address: str, error: BaseException) -> DialError:
 
 
 def tls_reason(error: BaseException) -> str | None:
-    """Return why a handshake failed, from an error or what caused it; None: not by TLS."""
+    """Return why a TLS handshake failed, from an error or its cause; None: not because of TLS."""
     cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
         return _reason_of(cause)
@@ -275,7 +275,7 @@ def _reason_of(error: ssl.SSLCertVerificationError) -> str:
 
 
 class TlsSocket:
-    """The socket of a `TlsStream`: what a link uses of a Trio socket, encrypted."""
+    """The socket of a `TlsStream`: the methods of a Trio socket that a link uses, encrypted."""
 
     __slots__ = ("_incoming", "_outgoing", "_owed", "_pen", "_raw", "_tls", "_unsent")
 
@@ -310,7 +310,7 @@ class TlsSocket:
             return None
 
     async def shake_hands(self) -> None:
-        """Do the handshake; a dialling end must, before it writes.
+        """Complete the handshake; a dialling end must do so before it writes.
 
         If cancelled, the connection is of no use.
 
@@ -335,10 +335,10 @@ class TlsSocket:
         return str(host), int(port)
 
     async def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Write the beginning of some bytes; return how many.
+        """Write the begin of some bytes; return how many were written.
 
-        If cancelled, they may have been encrypted already: the next call must begin with the same
-        bytes.
+        If cancelled, the bytes may have been encrypted already: the next call must begin with the
+        same bytes.
 
         Raises:
             OSError: The connection broke, or TLS failed.
@@ -351,9 +351,9 @@ class TlsSocket:
         return done
 
     def send_now(self, data: bytes | bytearray) -> int:
-        """Write the beginning of some bytes if the system takes it whole now; return how many.
+        """Write the begin of some bytes if the system takes all of it now; return how many.
 
-        If it does not, they may have been encrypted already, as after a cancelled `send`.
+        Otherwise the bytes may have been encrypted already, as after a cancelled `send`.
 
         Raises:
             OSError: The connection broke, or TLS failed.
@@ -388,7 +388,7 @@ class TlsSocket:
             except (ssl.SSLZeroReturnError, ssl.SSLEOFError):
                 return b""
             except ssl.SSLError:
-                await self._say_what_failed()
+                await self._send_alert()
                 raise
             else:
                 if not data:
@@ -396,9 +396,9 @@ class TlsSocket:
                 return data
 
     def recv_now(self) -> list[bytes]:
-        """Read what has come, in pieces, without waiting; the last one is empty at the end.
+        """Read the available bytes, in pieces, without waiting; an empty last piece marks the end.
 
-        What TLS answers is written as far as there is room, and else with the next write.
+        Answers of TLS are written as far as there is room, the rest with the next write.
 
         Raises:
             OSError: The connection broke, or TLS failed; the peer is notified if there is room.
@@ -430,13 +430,13 @@ class TlsSocket:
             self._incoming.write_eof()
         return pieces
 
-    async def _say_what_failed(self) -> None:
+    async def _send_alert(self) -> None:
         if not self._pen.locked():  # else a task waits for the peer to read
             with suppress(OSError):
                 await self._flush()
 
     async def _feed(self) -> None:
-        """Read what the peer sent; answer before, if TLS wants that."""
+        """Read bytes of the peer; before that, write the answers of TLS."""
         if (self._outgoing.pending or self._unsent) and not self._pen.locked():
             await self._flush()
         raw = await receive(self._raw)
@@ -529,9 +529,9 @@ class TlsStream(trio.abc.HalfCloseableStream):
 
 
 async def receive(connection: trio.socket.SocketType) -> bytes:
-    """Read what has come, at most `READ_BYTES`; none: the peer has closed its side.
+    """Read the available bytes, at most `READ_BYTES`; empty: the peer has closed its side.
 
-    A connection that was read before is nearly always empty, so this waits first. `recv` of Trio
+    A connection is nearly always empty at this point, so this function waits first. `recv` of Trio
     tries to read first, which costs a system call and an exception.
 
     If cancelled, nothing is lost.
@@ -547,7 +547,7 @@ async def receive(connection: trio.socket.SocketType) -> bytes:
 
 
 AcceptedStream: TypeAlias = trio.SocketStream | TlsStream
-"""A connection: plain, or with TLS."""
+"""A connection, plain or with TLS."""
 
 
 async def begin_tls(
@@ -558,7 +558,7 @@ async def begin_tls(
     Args:
         stream: The connection; it is closed if TLS fails.
         tls: The context of this end.
-        address: What was dialled, for the error.
+        address: The dialled address, for the error.
         host: Name that the certificate of the other end must be for; None: the context does not
             ask for one.
 

@@ -58,7 +58,7 @@ def read_websocket_url(text: str) -> WebSocketUrl:
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether a name or number stands for the machine itself."""
+    """Return whether a name or address means this machine."""
     if host.lower() == "localhost":
         return True
     try:
@@ -74,10 +74,10 @@ _ABSOLUTE: Final = re.compile(r"(?:https?|wss?)://([^/?#]+)", re.IGNORECASE)
 
 
 def is_plain(url: str) -> bool:
-    """Return whether a URL may lead to another machine without TLS; what is no URL leads nowhere.
+    """Return whether a URL may lead to another machine without TLS; other texts may not.
 
-    One whose host is unclear may: versions of Python differ in which of these are URLs. Blanks
-    that others leave out are left out here, too.
+    A URL with an unclear host may: versions of Python differ about such URLs. Blanks that other
+    parsers ignore are ignored here, too.
     """
     url = "".join(each for each in url if each > " ")
     absolute = _ABSOLUTE.match(url)
@@ -94,11 +94,11 @@ def split_target(target: str) -> tuple[str | None, str]:
     A target that starts with its path has no authority. A server serves absolute targets, too,
     and their authority replaces the Host header (RFC 9112, 3.2.2).
     """
-    found = _ABSOLUTE.match(target)
-    if found is None:
+    match = _ABSOLUTE.match(target)
+    if match is None:
         return None, target
-    rest = target[found.end() :]
-    return found[1], rest if rest.startswith("/") else f"/{rest}"
+    rest = target[match.end() :]
+    return match[1], rest if rest.startswith("/") else f"/{rest}"
 
 
 def own_origin(host: str, port: int, *, is_encrypted: bool) -> str:
@@ -164,7 +164,7 @@ def read_endpoint(text: str) -> Endpoint:
     """Read an address with its scheme: `ws`, `wss`, `tcp` (frames) or `stream` (raw bytes).
 
     Raises:
-        ValueError: The text is none of these; the error says why, as half a sentence.
+        ValueError: The text is none of these; the error has the reason, as half a sentence.
     """
     scheme, _, place = text.partition("://")
     if scheme in _DEFAULT_PORTS:

@@ -43,9 +43,9 @@ async def _by_turns(
         cpus, rates = (
             {what: [pair[at] for pair in taken[what]] for what in taken} for at in (0, 1)
         )
-        one, two = cpus.values()
+        single, double = cpus.values()
         times = Row(
-            f"{work.what}, the latter in times of the former", ratio(two, one), "x", work.case
+            f"{work.what}, the latter in times of the former", ratio(double, single), "x", work.case
         )
         rows += [*medians(work.what, cpus, "us of CPU", work.case), times]
         rows += medians(work.what, rates, "a second", work.case)

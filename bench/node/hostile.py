@@ -167,8 +167,8 @@ async def _attacked(kind: _Kind, size: int, seconds: float) -> list[Row]:
 
 def _peak(node: Server) -> int:
     """Return the bytes of memory that a node had at most."""
-    found = _PEAK.search(Path(f"/proc/{node.pid}/status").read_text())
-    return int(found[1]) * 1024 if found else node.memory()
+    peak = _PEAK.search(Path(f"/proc/{node.pid}/status").read_text())
+    return int(peak[1]) * 1024 if peak else node.memory()
 
 
 # --- a burst

@@ -67,8 +67,8 @@ async def _of_the_product(changes: int, rounds: int) -> list[Row]:
                 reported = reporter.report("comm", {"items": items, "n": 0}, public=True)
                 thing = await observing.enter_async_context(reported)
                 copies = [
-                    await observing.enter_async_context(one.observe(thing.url))
-                    for one in observers[:number]
+                    await observing.enter_async_context(observer.observe(thing.url))
+                    for observer in observers[:number]
                 ]
                 began = time.process_time()
                 for value in range(1, changes + 1):

@@ -185,9 +185,9 @@ def rules(number: int) -> str:
         'srcIDPDomain = { equals = "idp%d.example" }, actionType = { in = ["delete", "update"] }',
     )
     rows = "\n".join(
-        f'[[policies.rules]]\nid = "r{one}"\neffect = "deny"\n'
-        f"condition = {{ {conditions[one % len(conditions)] % one} }}"
-        for one in range(number - 1)
+        f'[[policies.rules]]\nid = "r{index}"\neffect = "deny"\n'
+        f"condition = {{ {conditions[index % len(conditions)] % index} }}"
+        for index in range(number - 1)
     )
     head = 'id = "s"\n[[policies]]\nid = "p"\nruleCombiningAlgorithm = "firstApplicable"\n'
     return f'{head}{rows}\n[[policies.rules]]\nid = "last"\neffect = "permit"\n'

@@ -68,9 +68,9 @@ async def _hyperties(count: int, requests: int) -> list[Row]:
     async with (
         actors.open_node(DOMAIN, network=network) as node,
         actors.open_runtime(DOMAIN, "a", node=node.url, network=network) as here,
-        actors.open_runtime(DOMAIN, "b", node=node.url, network=network) as there,
+        actors.open_runtime(DOMAIN, "b", node=node.url, network=network) as peer,
     ):
-        far = await there.deploy(Echo, "far", resources=["chat"])
+        far = await peer.deploy(Echo, "far", resources=["chat"])
         caller = await here.deploy(Echo, "caller")
         gc.collect()
         before, began = memory_of(os.getpid()), time.process_time()
@@ -82,7 +82,7 @@ async def _hyperties(count: int, requests: int) -> list[Row]:
 
         began = time.process_time()
         for _ in range(_SEARCHES):
-            await there.discover(name=f"echo{count // 2}")
+            await peer.discover(name=f"echo{count // 2}")
         searched = (time.process_time() - began) / _SEARCHES
 
         sizes = []

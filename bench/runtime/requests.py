@@ -60,7 +60,7 @@ class _Stage:
     def cpu(self) -> float:
         """Return the seconds of CPU that all processes have taken so far."""
         # A runtime with data channels has a child of its own, which is started late.
-        all_ = {one for pid in (os.getpid(), *self.children) for one in _children_of(pid)}
+        all_ = {child for pid in (os.getpid(), *self.children) for child in _children_of(pid)}
         return time.process_time() + sum(map(processor_time, all_ | set(self.children)))
 
     async def cost(self, way: str, requests: int, at_once: int) -> tuple[float, float]:
@@ -90,7 +90,7 @@ def _given(caller: Caller) -> Caller:
 
 def _children_of(pid: int) -> list[int]:
     tasks = Path(f"/proc/{pid}/task").iterdir()
-    return [int(one) for task in tasks for one in (task / "children").read_text().split()]
+    return [int(child) for task in tasks for child in (task / "children").read_text().split()]
 
 
 @asynccontextmanager
@@ -120,7 +120,7 @@ async def _open_stage(kind: Kind, folder: Path | None, *options: str) -> AsyncIt
             await alice.deploy(partial(_given, caller))
         with trio.fail_after(_PATIENCE):
             await by_link.request(far, 0)
-            while [one.status.value for one in await alice.links()] != ["live"]:  # noqa: ASYNC110
+            while [link.status.value for link in await alice.links()] != ["live"]:  # noqa: ASYNC110
                 await trio.sleep(0.01)
         answer = await by_node.ask(far, MessageType.CREATE, _BY_NODE)
 

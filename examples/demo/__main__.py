@@ -32,7 +32,7 @@ _KINDS = ("unix", "websocket", "tcp")
 
 def show(line: Line, act: int) -> None:
     """Print a line for a person: coloured, and wrapped, on a terminal."""
-    text = "".join(one if one.isprintable() else "?" for one in line.text)
+    text = "".join(char if char.isprintable() else "?" for char in line.text)
     if line.style == "act":
         if sys.stdout.isatty():
             click.echo()

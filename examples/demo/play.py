@@ -185,16 +185,16 @@ def cut_links(node: str) -> int:
         node: URL of the node: the connection to it stays.
     """
     port, count = urlsplit(node).port, 0
-    for number in [int(one.name) for one in Path("/dev/fd").iterdir()]:
+    for number in [int(file.name) for file in Path("/dev/fd").iterdir()]:
         with contextlib.suppress(OSError):
             if not stat.S_ISSOCK(os.fstat(number).st_mode):
                 continue
-            with socket.socket(fileno=os.dup(number)) as one:
-                name, here = one.getpeername(), one.getsockname()
-                is_unix = one.family == socket.AF_UNIX
+            with socket.socket(fileno=os.dup(number)) as copy:
+                name, here = copy.getpeername(), copy.getsockname()
+                is_unix = copy.family == socket.AF_UNIX
                 # Neither the connection to the node, nor the unnamed pairs of this program.
                 if (name or here) if is_unix else name[1] != port:
-                    one.shutdown(socket.SHUT_RDWR)
+                    copy.shutdown(socket.SHUT_RDWR)
                     count += 1
     return count
 
@@ -346,8 +346,8 @@ class Play:
             note(f"ready: {url}", "ready", who="node")
             linked = ("--name", "bob", "--node", url, "--p2p", ",".join(self.kinds))
             bob = ("runtime", *traced, *linked, "--hyperty", "counter=actors.hyperties:Counter")
-            said = await stack.enter_async_context(open_child("bob", *bob))
-            narrator.target = said["hyperties"]["counter"]
+            ready = await stack.enter_async_context(open_child("bob", *bob))
+            narrator.target = ready["hyperties"]["counter"]
             note(f"ready: {narrator.target}", "ready", who="bob")
             config = actors.RuntimeConfig(domain=DOMAIN, name="alice", node=url, kinds=self.kinds)
             opened = actors.open_trace(self.folder, "alice", bodies=True)
@@ -399,9 +399,9 @@ class Play:
         _check((await alice.sent())[False] == between[False], "not all requests went by the link")
         note(f"{self.requests:,} requests by the link are measured", "measured-by-link")
         note(f"{'requests':>20} {'p50':>11} {'p99':>11}  per second", style="row")
-        for name, one in (("by the node", by_node), ("by the link", by_link)):
-            row = f"{name}  {one.count:>7,} {one.p50:>8,.0f} us {one.p99:>8,.0f} us"
-            note(f"{row} {one.per_second:>11,.0f}", style="row")
+        for name, figures in (("by the node", by_node), ("by the link", by_link)):
+            row = f"{name}  {figures.count:>7,} {figures.p50:>8,.0f} us {figures.p99:>8,.0f} us"
+            note(f"{row} {figures.per_second:>11,.0f}", style="row")
         p50, p99 = by_link.p50 / by_node.p50, by_link.p99 / by_node.p99
         rate = by_link.per_second / by_node.per_second
         note(f"link / node {p50:>20.2f} {p99:>11.2f} {rate:>11.2f}", "compared", "row")
@@ -460,23 +460,23 @@ async def judge(runs: Sequence[Path], folder: Path, story: Story) -> dict[str, A
     manifest = folder / "manifest.json"
     names = {f"domain://msg-node.{DOMAIN}": NODE}
     names |= {f"hyperty-runtime://{DOMAIN}/{who}": who for who in ("bob", "alice")}
-    there = [{"address": address, "node": node} for address, node in names.items()]
-    manifest.write_text(json.dumps({"schema": "protofly.manifest/1", "participants": there}))
+    parties = [{"address": address, "node": node} for address, node in names.items()]
+    manifest.write_text(json.dumps({"schema": "protofly.manifest/1", "participants": parties}))
     common = ("--json", "--manifest", str(manifest), *map(str, runs))
-    said = await _said("spark", "validate", "--report", str(folder / "report"), *common)
-    steps = _last(said, "protofly.verdict/1")
-    said = await _said("fsm", "judge", *common)
-    messages = _last(said, "protofly.judgement/1")
+    output = await _run_json("spark", "validate", "--report", str(folder / "report"), *common)
+    steps = _last(output, "protofly.verdict/1")
+    output = await _run_json("fsm", "judge", *common)
+    messages = _last(output, "protofly.judgement/1")
     verdict = next(word for word in _WORST_FIRST if word in {steps["verdict"], messages["verdict"]})
     story.begin("The verdict on the three traces")
     text = f"verdict {verdict}: both judges have to say so"
     story.take(Line("demo", text, style="verdict"))
-    for text in (*_summary(steps, messages), *_broken(said), *_machines(steps)):
+    for text in (*_summary(steps, messages), *_violation_lines(output), *_machines(steps)):
         story.take(Line("demo", text, style="row"))
     return {"verdict": verdict, "steps": steps, "messages": messages}
 
 
-async def _said(*command: str) -> list[dict[str, Any]]:
+async def _run_json(*command: str) -> list[dict[str, Any]]:
     """Run a judge; return the objects that it printed."""
     process = await _start(*command)
     assert process.stdout is not None
@@ -487,10 +487,10 @@ async def _said(*command: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def _last(said: list[dict[str, Any]], schema: str) -> dict[str, Any]:
-    if not said or said[-1]["schema"] != schema:
+def _last(output: list[dict[str, Any]], schema: str) -> dict[str, Any]:
+    if not output or output[-1]["schema"] != schema:
         raise DemoError("the traces could not be judged; the messages above say why")
-    return said[-1]
+    return output[-1]
 
 
 def _summary(steps: dict[str, Any], messages: dict[str, Any]) -> Iterator[str]:
@@ -505,16 +505,16 @@ def _summary(steps: dict[str, Any], messages: dict[str, Any]) -> Iterator[str]:
     )
     nobody = steps["not_checked"]["by_nobody"]
     yield f"not checked: {len(nobody)} claims that no trace can decide"
-    for one in steps["nodes"]:
-        yield f"trace of {one['node']}: {one['line']}"
+    for node in steps["nodes"]:
+        yield f"trace of {node['node']}: {node['line']}"
 
 
-def _broken(said: list[dict[str, Any]]) -> Iterator[str]:
-    for one in said:
-        if one["schema"] == "protofly.broken-claim/1":
-            yield f"broken: {one['text']}; {one['about']}: expected {one['expected']}"
-        elif one["schema"] == "protofly.flaw/1":
-            yield f"incomplete: {one.get('file') or one.get('node')}: {one['reason']}"
+def _violation_lines(output: list[dict[str, Any]]) -> Iterator[str]:
+    for finding in output:
+        if finding["schema"] == "protofly.broken-claim/1":
+            yield f"broken: {finding['text']}; {finding['about']}: expected {finding['expected']}"
+        elif finding["schema"] == "protofly.flaw/1":
+            yield f"incomplete: {finding.get('file') or finding.get('node')}: {finding['reason']}"
 
 
 _SHOWN = 3
@@ -523,11 +523,11 @@ _SHOWN = 3
 
 def _machines(steps: dict[str, Any]) -> Iterator[str]:
     rows = [("machine", "steps", "entities", "declared, but never exercised")]
-    for one in steps["machines"]:
-        never = list(dict.fromkeys(f"{row['old']} -> {row['new']}" for row in one["never"]))
+    for use in steps["machines"]:
+        never = list(dict.fromkeys(f"{row['old']} -> {row['new']}" for row in use["never"]))
         more = f" and {len(never) - _SHOWN} more" if len(never) > _SHOWN else ""
-        shown = ", ".join(never[:_SHOWN]) + more
-        rows.append((one["machine"], str(one["steps"]), str(one["entities"]), shown or "-"))
+        unused = ", ".join(never[:_SHOWN]) + more
+        rows.append((use["machine"], str(use["steps"]), str(use["entities"]), unused or "-"))
     width = max(len(name) for name, *_ in rows)
     for name, count, entities, unseen in rows:
         yield f"{name:<{width}}{count:>8}{entities:>10}  {unseen}"

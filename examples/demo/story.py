@@ -104,8 +104,8 @@ ACTS = (
 
 def _first_act(line: Line) -> int:
     for number, act in enumerate(ACTS):
-        there = f"{act.events.get(line.who, '')} {act.unordered.get(line.who, '')} {act.also}"
-        if line.event in there.split():
+        names = f"{act.events.get(line.who, '')} {act.unordered.get(line.who, '')} {act.also}"
+        if line.event in names.split():
             return number
     return 0
 
@@ -251,7 +251,7 @@ class Narrator:
         line = None
         match record["machine"], new:
             case "stub_deployment", "deployed":
-                name, event = next(said for part, said in _STUBS.items() if part in key)
+                name, event = next(line for part, line in _STUBS.items() if part in key)
                 line = self._say(f"{name} is deployed: {short(key)}", event)
             case "stub_connection", "live":
                 line = self._say(f"{short(key)} is live: its session is open", "node-stub-live")
@@ -296,11 +296,11 @@ class Narrator:
         key, (state, by, *_) = record["key"], record["val"].split(" ")
         if record["op"] == "del":
             return self._detail(f"link table: {short(key)} removed", "row-gone")
-        shown = state if by == "None" else f"{state}, by {short(by)}"
-        if self._rows.get(key) == shown:
+        text = state if by == "None" else f"{state}, by {short(by)}"
+        if self._rows.get(key) == text:
             return None
-        self._rows[key] = shown
-        return self._detail(f"link table: {short(key)} {shown}", _ROWS.get(state, "row-set"))
+        self._rows[key] = text
+        return self._detail(f"link table: {short(key)} {text}", _ROWS.get(state, "row-set"))
 
     def _listener(self, record: Record) -> Line:
         bus, where = "minibus", "MiniBUS of the handler"

@@ -1,1 +1,1 @@
-"""What a person reads: the report of a judgement, and exports of a trace."""
+"""Output for people: the report of a judgement, and exports of a trace."""

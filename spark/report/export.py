@@ -3,8 +3,8 @@
 Spans are OTLP/JSON as file exporters write it. A line is one `ExportTraceServiceRequest`. A
 message and its answers are a trace of OpenTelemetry. Each process that they crossed has a span,
 with an event for every record; its resource is the process. The root is the span of the process
-that the message comes from, and the parent of the others. All ids are derived from names: an
-export done again is the same.
+that sent the message, and the parent of the others. All ids are derived from names: a repeated
+export gives the same ids.
 """
 
 import json
@@ -39,12 +39,12 @@ def write_otlp(records: DataFrame, target: Path, pieces: int) -> int:
     """Write the spans of all messages, one piece in memory at a time.
 
     Args:
-        records: What `spark.load.read_source` found.
+        records: The records of `spark.load.read_source`.
         target: The file.
-        pieces: Into how many pieces of messages the work is cut.
+        pieces: Number of pieces of messages.
 
     Returns:
-        How many spans were written.
+        The number of written spans.
     """
     messages = records.where((F.col("k") == Kind.MSG.value) & F.col("mid").isNotNull())
     fields = messages.select(F.coalesce("ref", "mid").alias("request"), "ref", *_FIELDS)
@@ -75,7 +75,7 @@ def _spans(request: str, story: Iterable[Row]) -> Iterator[JsonObject]:
 
 
 def _place(records: Sequence[Row]) -> tuple[bool, bool, int]:
-    """Order the processes of a message: the one that asked first, then by time."""
+    """Return the sort key of a process of a message: the sender first, then by time."""
     ops = {(row["op"], row["ref"] is None) for row in records}
     is_asker = (Op.CALLBACK.value, False) in ops
     is_receiver = (Op.RCV.value, True) in ops
@@ -114,7 +114,7 @@ def _span(request: str, records: Sequence[Row], root: Sequence[Row] | None) -> J
 
 
 def _kind(records: Sequence[Row], root: Sequence[Row] | None) -> int:
-    """The process that asks is a client, one that passes messages on is neither."""
+    """Return the kind of the span of a process: the sender is a client, a forwarder is neither."""
     if root is None:
         return _CLIENT
     passed_on = any(row["op"] == Op.XMIT and row["ref"] is None for row in records)
@@ -177,12 +177,12 @@ def write_xes(records: DataFrame, target: Path, pieces: int) -> int:
     """Write the steps of all entities, one piece in memory at a time.
 
     Args:
-        records: What `spark.load.read_source` found.
+        records: The records of `spark.load.read_source`.
         target: The file.
-        pieces: Into how many pieces of entities the work is cut.
+        pieces: Number of pieces of entities.
 
     Returns:
-        How many steps were written.
+        The number of written steps.
     """
     steps = records.where((F.col("k") == Kind.STATE.value) & (F.col("op") == Op.STEP.value))
     fields = steps.select(*_ENTITY, "ln", "wall_ns", "actor", "old", "cause", "new")
@@ -214,7 +214,7 @@ def _entity(machine: str, key: str, run: str, node: str) -> Iterator[str]:
 
 
 def _spelt(text: str) -> str:
-    """Return a text of which no other has the same form, with characters that XML takes."""
+    """Return a text with characters that XML permits; different texts have different results."""
     return _NO_XML.sub(lambda odd: f"%{ord(odd[0]):04X}", text.replace("%", "%25"))
 
 

@@ -1,7 +1,7 @@
 """Figures of a trace beyond its verdict: when processes ran, and how fast messages went.
 
-A message goes by a direct link if a process wrote it on a link that it opened as one (`p2p`), else
-by the node. A request takes from its submission to its final answer, both by one process's clock.
+A message goes by a direct link if a process wrote it on a link of kind `p2p`, else by the node. The
+duration of a request is from its submission to its final answer, by the clock of one process.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 BINS: Final = 60
-"""Equal parts of the time of a trace, in each of which messages are counted."""
+"""Number of equal parts of the time of a trace, in which messages are counted."""
 
 QUANTILES: Final = (*(step / 20 for step in range(20)), 0.99, 1.0)
-"""Of the latencies of requests."""
+"""Quantiles of the latencies of requests."""
 
 _SHOWN: Final = 40
 _SLOWEST: Final = 10
@@ -40,7 +40,7 @@ _NANO: Final = 1e-9
 
 
 class Way(StrEnum):
-    """How a message leaves a process."""
+    """The route by which a message leaves a process."""
 
     DIRECT = "direct link"
     NODE = "by the node"
@@ -51,8 +51,8 @@ class Hop:
     """The messages that processes of a name sent by one route.
 
     Attributes:
-        sender: Name of the processes; those that sent least are together.
-        seconds: Of each bin.
+        sender: Name of the processes; those with few messages are combined.
+        seconds: Duration of each bin.
         counts: Messages sent in each bin.
     """
 
@@ -63,7 +63,7 @@ class Hop:
 
     @property
     def messages(self) -> int:
-        """How many were sent."""
+        """Number of sent messages."""
         return sum(self.counts)
 
     @property
@@ -93,7 +93,7 @@ class Traffic:
 
     @property
     def share(self) -> float | None:
-        """Of the messages between runtimes, the part that went by a direct link."""
+        """The share of the messages between runtimes that went by a direct link."""
         total = self.direct + self.by_node
         return self.direct / total if total else None
 
@@ -111,18 +111,18 @@ class Latency:
 
     @property
     def median(self) -> float:
-        """Half of the requests took no longer."""
+        """Seconds that half of the requests did not exceed."""
         return self.quantiles[QUANTILES.index(0.5)]
 
     @property
     def p95(self) -> float:
-        """95 of 100 took no longer."""
+        """Seconds that 95 of 100 requests did not exceed."""
         return self.quantiles[QUANTILES.index(0.95)]
 
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """Each list is bounded: the first processes, the busiest components and hops, and so on.
+    """The figures of a report; each list is bounded.
 
     Attributes:
         processes: When each wrote its first and its last record, in seconds since the epoch, and
@@ -156,12 +156,12 @@ def select_records(records: DataFrame) -> DataFrame:
 
 
 def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> Figures:
-    """Ask for the figures.
+    """Compute the figures.
 
     Args:
         session: A running Spark.
-        good: What `wanted` returned; read several times.
-        gaps: What is missing.
+        good: The records of `select_records`; read several times.
+        gaps: The gaps of the traces.
     """
     processes = good.groupBy("run", "node").agg(
         F.min("wall_ns").alias("began"), F.max("wall_ns").alias("ended"), F.count("*").alias("n")
@@ -171,7 +171,7 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) 
         F.min("began").over(every).alias("first"), F.max("ended").over(every).alias("last"),
         F.count("*").over(every).alias("total"),
     )  # fmt: skip
-    shown = processes.select("*", *totals).orderBy("began", "run", "node").limit(_SHOWN).collect()
+    first = processes.select("*", *totals).orderBy("began", "run", "node").limit(_SHOWN).collect()
     messages = good.where(F.col("k") == Kind.MSG.value).fillna("", ["op"])
     components = messages.groupBy("actor", "op").agg(F.count("*").alias("records"))
     sent = _sent_messages(good)
@@ -181,12 +181,12 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) 
                 run=row["run"], node=row["node"], began=row["began"] * _NANO,
                 ended=row["ended"] * _NANO, records=row["n"],
             )
-            for row in shown
+            for row in first
         ],
-        others=shown[0]["total"] - len(shown) if shown else 0,
+        others=first[0]["total"] - len(first) if first else 0,
         holes=_holes(session, good, gaps),
         components=components.orderBy(F.desc("records"), "actor", "op").limit(_SHOWN).collect(),
-        hops=_hops(sent, shown[0]["first"], shown[0]["last"]) if shown else [],
+        hops=_hops(sent, first[0]["first"], first[0]["last"]) if first else [],
         traffic=_traffic(sent),
         latencies=_latencies(good, sent),
         set_ups=_set_ups(good).collect(),
@@ -194,7 +194,7 @@ def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) 
 
 
 def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> list[Row]:
-    """Ask when the record after each gap was written, and the one before it."""
+    """Return the times of the records before and after each gap."""
     if not gaps:
         return []
     rows: list[JsonObject] = [
@@ -216,19 +216,19 @@ def _holes(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> l
             F.max(F.when(ln == F.col("after"), wall)).alias("ended"),
         )
     )
-    found = times.where(F.col("ended").isNotNull()).orderBy(*by).collect()
+    rows_of_gaps = times.where(F.col("ended").isNotNull()).orderBy(*by).collect()
     return [
         Row(
             run=row["run"], node=row["node"],
             began=(row["ended"] if row["began"] is None else row["began"]) * _NANO,
             ended=row["ended"] * _NANO, reason=row["reason"],
         )
-        for row in found
+        for row in rows_of_gaps
     ]  # fmt: skip
 
 
 def _sent_messages(good: DataFrame) -> DataFrame:
-    """Return what was written on links, with `is_direct`."""
+    """Return the messages written on links, with `is_direct`."""
     opened = (F.col("k") == Kind.LINK.value) & (F.col("op") == Op.OPEN.value)
     place = ("run", "node", "link")
     direct = good.where(opened & (F.col("kind") == "p2p")).select(*place).distinct()
@@ -295,7 +295,7 @@ def _latencies(good: DataFrame, sent: DataFrame) -> dict[Way, Latency]:
         F.min("is_direct").alias("is_direct"), F.max("is_direct").alias("is_any_direct"),
         F.max("is_service").alias("is_service"),
     )  # fmt: skip
-    # One that was sent by both routes, as its link was lost, counts for neither.
+    # A request that was sent by both routes, as its link was lost, counts for neither.
     clear = requests.where("is_direct = is_any_direct and not is_service and ended >= began")
     seconds = F.col("ended") - F.col("began")
     quantiles = F.percentile_approx(seconds, list(QUANTILES), _EXACT)

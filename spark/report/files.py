@@ -1,4 +1,4 @@
-"""Findings as files: report.html, summary.json, a drawing per machine; changes between two."""
+"""Findings as files: report.html, summary.json, a drawing per machine; and changes."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ def read_summary(directory: Path) -> JsonObject:
     """Read the summary of a former report.
 
     Raises:
-        FormerReportError: There is none.
+        FormerReportError: There is no summary.
     """
     path = directory / "summary.json"
     try:
@@ -36,11 +36,11 @@ def read_summary(directory: Path) -> JsonObject:
 
 
 def changes(former: JsonObject, summary: JsonObject) -> list[tuple[str, str, str]]:
-    """Return what differs, as name, former value, value now.
+    """Return the differences of two summaries, as name, former value, new value.
 
     Args:
         former: Summary of the former report.
-        summary: Summary of this one.
+        summary: Summary of this report.
     """
     before, now = dict(_flat(former)), dict(_flat(summary))
     names = dict.fromkeys([*before, *now])
@@ -84,12 +84,12 @@ VIOLATION_SCHEMA: Final = "protofly.violation/1"
 
 @attrs.frozen
 class Report:
-    """Where a report lies.
+    """The files of a report.
 
     Attributes:
         html: The page.
-        summary: The verdict object, as a file.
-        drawings: By machine.
+        summary: File of the verdict object.
+        drawings: Drawings by machine.
     """
 
     html: Path
@@ -103,7 +103,7 @@ def write_report(findings: Findings, directory: Path, extent: Extent) -> Report:
     Args:
         findings: The findings.
         directory: Where the files are written; made if it does not exist.
-        extent: What only a report shows.
+        extent: Further content of a report.
     """
     directory.mkdir(parents=True, exist_ok=True)
     drawn = dict(_drawings(findings))
@@ -154,7 +154,7 @@ def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _illegal(findings: Findings) -> Iterator[tuple[tuple[str, Row], str]]:
-    """Yield, by machine and step, the drawing of the machine with a step that it does not have."""
+    """Yield the drawings of machines with undeclared steps, by machine and step."""
     steps = [each.step for each in findings.shown if each.step is not None]
     for machine, row in dict.fromkeys(map(made_by, steps)):
         table = MACHINES.get(machine)
@@ -186,7 +186,7 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
 
 
 def violation_objects(findings: Findings) -> list[JsonObject]:
-    """The first violation of each claim, as JSON objects."""
+    """Yield the first violation of each claim, as JSON objects."""
     return [violation_object(broken) for broken in findings.first]
 
 
@@ -211,11 +211,11 @@ def _machine(machine: MachineUse) -> JsonObject:
 
 def violation_object(broken: Broken) -> JsonObject:
     """Return a violation as a JSON object."""
-    said: JsonObject = {
+    fields: JsonObject = {
         "schema": VIOLATION_SCHEMA,
         "claim": broken.claim,
         "id": CLAIM_ID[broken.claim],
         "text": CLAIM[broken.claim],
         **{name: getattr(broken, name) for name in ("run", "node", "ln", "about", "expected")},
     }
-    return said if broken.step is None else said | attrs.asdict(broken.step)
+    return fields if broken.step is None else fields | attrs.asdict(broken.step)

@@ -1,4 +1,4 @@
-"""The report as one HTML page that opens offline: what `report.html.jinja` is filled with."""
+"""The report as one HTML page that works offline; fills `report.html.jinja`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -22,17 +22,17 @@ from specs.trace import ABSENT
 _P = ParamSpec("_P")
 
 _UNDECLARED: Final = 20
-"""Undeclared steps and states shown of each machine."""
+"""Maximal number of shown undeclared steps and states of each machine."""
 
 
 @attrs.frozen(kw_only=True)
 class Extent:
-    """What only a report shows.
+    """The content that only a report has.
 
     Attributes:
         inputs: The traces.
-        command: What was called, as one would type it; "": a program asked for it.
-        made: When, in words.
+        command: Command line; empty: a program called the function.
+        made: Time of the report, in words.
         stories: Histories by the place of the violation.
         former: Summary of the report to compare with; None: there is none.
     """
@@ -55,11 +55,11 @@ def page(
     """Write the page.
 
     Args:
-        findings: What was found.
-        extent: What the page shows beside that.
+        findings: The findings.
+        extent: Further content of the page.
         drawings: An `<svg>` element per machine.
-        illegal: An `<svg>` element with a step that its machine does not have, by machine and step.
-        compared: What changed since a former report; None: there is none.
+        illegal: An `<svg>` element with an undeclared step, by machine and step.
+        compared: Changes since a former report; None: there is no former report.
     """
     template = _environment().get_template("report.html.jinja")
     used = [machine for machine in findings.machines if machine.steps or machine.violations]
@@ -136,7 +136,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _readable(value: object) -> object:
-    """Return a value of a template without marks that would reorder what follows."""
+    """Return a value for a template without characters that reorder the text."""
     if value is None:
         return ""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -176,7 +176,7 @@ def _gain(latencies: Mapping[Way, Latency]) -> str:
 
 
 def _facts(broken: Broken) -> list[tuple[str, str]]:
-    """Return what is known of a violation, with labels."""
+    """Return the facts about a violation, with labels."""
     step = broken.step
     facts = [
         ("about", broken.about if step is None else f"{step.machine} {step.key}"),

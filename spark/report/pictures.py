@@ -1,7 +1,7 @@
 """Plots of figures, stories and processes as SVG for the page, in its texts and colours.
 
-Nothing of a trace is written into a plot: names stand in the legend, which is HTML. A picture is
-as wide as a telephone, and grows with the page up to where it looks coarse.
+A plot contains no text of a trace: names are in the legend, which is HTML. A picture is as wide as
+a telephone, and grows with the page up to a limit.
 """
 
 import re
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 SERIES: Final = 6
-"""How many lines a plot may have; each has a colour and dashes of its own in the style sheet."""
+"""Maximal number of lines of a plot; each has its own colour and dashes in the style sheet."""
 
 _INK: Final = "#010101"
 _COLOURS: Final = tuple(f"#0202{number:02x}" for number in range(1, SERIES + 1))
@@ -35,13 +35,13 @@ _MILLI: Final = 1000
 _NO_DATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _SERIES_COLOUR: Final = re.compile("#0202([0-9a-f]{2})")
 _PAGES: Final = re.compile("<style.*?</style>| font-family: [^;]*;", re.DOTALL)
-"""What the style of the page says as well."""
+"""Styles that the page sets, too."""
 
 _ID: Final = re.compile(r'(\bid="|url\(#|href="#)')
 
 
 def _text(value: str) -> str:
-    """Return a text of a trace as markup: without elements, and marks that reorder what follows."""
+    """Return a text of a trace as markup, without elements and reordering characters."""
     return escape(visible(value))
 
 
@@ -71,7 +71,7 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
     """Draw which part of the requests was answered within which time.
 
     Args:
-        latencies: Of at least one route.
+        latencies: Latencies of at least one route.
     """
 
     def draw(axes: "Axes") -> None:
@@ -116,8 +116,8 @@ def dwell_plot(machines: Sequence[MachineUse]) -> str:
         axes.set_yticks([])
         axes.set_ylim(-0.6, len(most))
 
-    said = (f"{name}: median {duration(dwell.median)}" for name, dwell in most)
-    what = f"{'; '.join(said)}. The tables of the machines have all figures."
+    medians = (f"{name}: median {duration(dwell.median)}" for name, dwell in most)
+    what = f"{'; '.join(medians)}. The tables of the machines have all figures."
     return _plot("dwells", ("Time in each state, the most frequent ones", what),
                  0.7 + 0.27 * len(most), draw)  # fmt: skip
 
@@ -157,7 +157,7 @@ def _style() -> AbstractContextManager[None]:
     )
 
 
-def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[["Axes"], None]) -> str:
+def _plot(prefix: str, text: tuple[str, str], height: float, draw: Callable[["Axes"], None]) -> str:
     """Return an `<svg>` element whose ids begin with `prefix`."""
     # It takes a second to import: only reports need it.
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
@@ -174,9 +174,9 @@ def _plot(prefix: str, said: tuple[str, str], height: float, draw: Callable[["Ax
         figure.savefig(file, format="svg", metadata=_NO_DATA)
     drawn = file.getvalue()
     drawn = _ID.sub(rf"\g<1>{prefix}-", drawn[drawn.index("<svg") :])
-    drawn = _SERIES_COLOUR.sub(lambda found: f"var(--series-{int(found[1], 16)})", drawn)
+    drawn = _SERIES_COLOUR.sub(lambda match: f"var(--series-{int(match[1], 16)})", drawn)
     drawn = _PAGES.sub("", drawn.replace(_INK, "currentColor"))
-    title, what = said
+    title, what = text
     end = drawn.index(">")
     labels = f'role="img" aria-labelledby="{prefix}-title {prefix}-what"'
     size = re.sub(r'\b(?:width|height)="[^"]*" ?', "", drawn[4:end])
@@ -192,7 +192,7 @@ _TOP: Final = 24
 _SIDE: Final = 14
 _BAR: Final = 44
 _LETTER: Final = 6.2
-"""Width of a letter of a label; where it is cut, the table beside the drawing has all of it."""
+"""Width of a letter; the table beside the drawing has the full text of a cut label."""
 
 _Lanes = Mapping[tuple[str, str], int]
 
@@ -204,7 +204,7 @@ def sequence(story: Sequence[Row], name: str) -> str:
 
     Args:
         story: The records, oldest first; at least one.
-        name: What the drawing shows, for screen readers.
+        name: Title of the drawing, for screen readers.
     """
     lanes = words.lanes(story)
     height = _TOP + _ROW * len(story) + 8
@@ -228,9 +228,9 @@ def _x(lane: int, lanes: _Lanes) -> int:
     return _SIDE + (_LANES_WIDTH - 2 * _SIDE) * lane // max(len(lanes) - 1, 1)
 
 
-def _short(told: str, room: int) -> str:
+def _short(text: str, room: int) -> str:
     letters = int(room / _LETTER)
-    return told if len(told) <= letters else f"{told[: letters - 3]}..."
+    return text if len(text) <= letters else f"{text[: letters - 3]}..."
 
 
 def _lifeline(lane: int, x: int, height: int) -> str:
@@ -241,7 +241,7 @@ def _lifeline(lane: int, x: int, height: int) -> str:
 
 
 def _event(event: Row, along: tuple[int, int], y: int, kind: str) -> str:
-    """An arrow from the previous record, and a dot on the component's lifeline."""
+    """Return an arrow from the previous record, and a dot on the lifeline of the component."""
     start, end = along
     arrow = ""
     if start != end:
@@ -257,19 +257,19 @@ def _event(event: Row, along: tuple[int, int], y: int, kind: str) -> str:
 
 
 def timeline(processes: Sequence[Row], holes: Sequence[Row]) -> str:
-    """Draw when each process wrote its first and its last record, and what is missing between.
+    """Draw the first and last record of each process, and the gaps between.
 
     Args:
         processes: At least one.
-        holes: Parts that are missing.
+        holes: The gaps.
     """
     began = min(process.began for process in processes)
     scale = (_LANES_WIDTH - 8) / max(max(process.ended for process in processes) - began, 1e-9)
     height = _BAR * len(processes) + 8
     bars = []
     for at, process in enumerate(processes):
-        mine = [hole for hole in holes if (hole.run, hole.node) == (process.run, process.node)]
-        bars.append(_bar(process, mine, (began, scale), _BAR * at))
+        own_holes = [hole for hole in holes if (hole.run, hole.node) == (process.run, process.node)]
+        bars.append(_bar(process, own_holes, (began, scale), _BAR * at))
     name = "When each process wrote records, and where records are missing"
     return (
         f'<svg class="timeline" role="img" viewBox="0 0 {_LANES_WIDTH} {height}" '

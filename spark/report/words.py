@@ -1,4 +1,4 @@
-"""Findings in words that people read: in the report, on the terminal."""
+"""Findings in words for people, in the report and on the terminal."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ from specs.trace import Kind
 CLAIM: Final = {claim.value: text for claim, text in STEP_TEXTS.items()} | {
     CLAIMS[claim].name: CLAIMS[claim].text for claim in CLAIMS_JUDGED
 }
-"""What each claim says, by its name."""
+"""The text of each claim, by its name."""
 
 CLAIM_ID: Final = {claim.value: claim.value for claim in STEP_TEXTS} | {
     CLAIMS[claim].name: claim for claim in CLAIMS_JUDGED
@@ -37,7 +37,7 @@ VERDICT: Final = {
     Verdict.VIOLATIONS: "At least one record breaks a claim that was checked.",
     Verdict.INCOMPLETE: "No record breaks a checked claim, but the traces are incomplete.",
 }
-"""What each verdict means."""
+"""The meaning of each verdict."""
 
 _FLAW: Final = {
     Flaw.NO_START: "does not begin with its start",
@@ -63,7 +63,7 @@ def count(number: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the unit that suits it: `3.2 ms`, `1.50 s`, `2 min 5 s`."""
+    """Return a time in a suitable unit: `3.2 ms`, `1.50 s`, `2 min 5 s`."""
     if seconds < _SECOND:
         return f"{seconds * 1000:.1f} ms"
     if seconds < _MINUTE:
@@ -72,12 +72,12 @@ def duration(seconds: float) -> str:
 
 
 def row_name(row: TableRow) -> str:
-    """A row of a table on one line."""
+    """Return a row of a table on one line."""
     return f"{row.old} -> {row.new} ({row.cause})"
 
 
 def node_line(node: NodeFindings) -> str:
-    """What is wrong with a node's trace, or how long it is."""
+    """Return the flaws of the trace of a node, or its length."""
     if not node.records:
         return "has no record at all"
     flaws = [_FLAW[flaw] for flaw in Flaw if flaw in node.flaws and flaw in _FLAW]
@@ -93,7 +93,7 @@ def node_line(node: NodeFindings) -> str:
 
 
 def machine_line(machine: MachineUse) -> str:
-    """How much a machine was used, and what of it never."""
+    """Return the use of a machine, and its unused rows."""
     used = f"{count(machine.steps, 'step')} of {count(machine.entities, 'entity')}"
     never = [row_name(row) for row in machine.never]
     if not machine.used:
@@ -104,7 +104,7 @@ def machine_line(machine: MachineUse) -> str:
 
 
 def describe_checked(findings: Findings) -> list[str]:
-    """Say which claims were checked, and which were not, as half sentences."""
+    """Return which claims were checked, and which were not, as half sentences."""
     others = len(CLAIMS_JUDGED) - (len(findings.by_claim) - len(STEP_TEXTS))
     told = f"checked: {len(STEP_TEXTS)} claims on the steps of machines"
     if others:
@@ -117,7 +117,7 @@ def describe_checked(findings: Findings) -> list[str]:
 
 
 def summary(findings: Findings) -> list[str]:
-    """Findings as lines for a terminal, the verdict first."""
+    """Return findings as lines for a terminal, the verdict first."""
     found = findings
     figures = [
         count(found.events, "event"),
@@ -144,7 +144,7 @@ def claim_label(name: str) -> str:
 
 
 def broken_line(broken: Broken) -> str:
-    """Which record breaks a claim, and what would have kept it."""
+    """Return the record that violates a claim, and the expectation."""
     where, expected = f"record {broken.ln} of {broken.node}", f"expected {broken.expected}"
     step = broken.step
     if step is None:
@@ -156,7 +156,7 @@ def broken_line(broken: Broken) -> str:
 # The history of a violation: earlier records of the same message, key or link.
 
 _LENGTH: Final = 11
-"""Records of a history, the violating one included."""
+"""Number of records of a history, including the violating one."""
 
 _Place: TypeAlias = tuple[str, str, int]
 _PLACE: Final = ("run", "node", "ln")
@@ -170,7 +170,7 @@ one."""
 
 
 def event_words(event: Row) -> str:
-    """Return what a record says, on one line."""
+    """Return a record in words, on one line."""
     if event.k == Kind.STATE:
         return f"{event.machine}: {event.old or ''} -> {event.new or 'refused'} ({event.cause})"
     kind = None if event.k == Kind.MSG else event.k
@@ -185,7 +185,7 @@ def lanes(story: Story) -> Mapping[tuple[str, str], int]:
 
 
 def letter(lane: int) -> str:
-    """Return the letter that stands for a component in a drawing."""
+    """Return the letter of a component in a drawing."""
     return chr(ord("A") + lane)
 
 
@@ -224,7 +224,7 @@ def write_stories(good: DataFrame, violations: DataFrame, target: str) -> None:
 
 
 def _stories(records: DataFrame) -> DataFrame:
-    """Return run, node and number of each head, and its story: the last records until it."""
+    """Return run, node and number of each violating record, and the records before it."""
     topics = (
         _topic("message", F.col("mid")), _topic("message", F.col("ref")),
         _topic("key", F.coalesce("machine", F.lit("")), F.lit(" "), F.col("key")),
@@ -246,10 +246,10 @@ def _stories(records: DataFrame) -> DataFrame:
     fields = dict.fromkeys([*_IN_ORDER, *FACT.fieldNames()])
     until = Window.partitionBy("topic").orderBy(*_IN_ORDER).rowsBetween(1 - _LENGTH, 0)
     latest = F.collect_list(F.struct(*fields)).over(until)
-    found = of_topics.withColumn("latest", latest).where("is_head and array_contains(own, topic)")
+    heads = of_topics.withColumn("latest", latest).where("is_head and array_contains(own, topic)")
     together = F.array_distinct(F.flatten(F.collect_list("latest")))
     story = F.reverse(F.slice(F.sort_array(together, asc=False), 1, _LENGTH))
-    return found.groupBy(*_PLACE).agg(story.alias("story"))
+    return heads.groupBy(*_PLACE).agg(story.alias("story"))
 
 
 def _topic(noun: str, *fields: Column) -> Column:
@@ -270,8 +270,8 @@ def stories_of(
         {"of_run": violation.run, "of_node": violation.node, "of_ln": violation.ln}
         for violation in violations
     ]
-    shown = F.broadcast(small_frame(session, places, PLACED).distinct())
-    told = session.read.schema(STORY).parquet(written).join(shown, on=[*_OF], how="left_semi")
+    wanted = F.broadcast(small_frame(session, places, PLACED).distinct())
+    told = session.read.schema(STORY).parquet(written).join(wanted, on=[*_OF], how="left_semi")
     stories: defaultdict[_Place, dict[int, Row]] = defaultdict(dict)
     for row in told.drop("claim").distinct().collect():
         fields = row.asDict()

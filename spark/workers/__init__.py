@@ -1,1 +1,1 @@
-"""What runs in the Python workers of Spark, and the process they are forked from."""
+"""The code that runs in the Python workers of Spark, and the process that forks them."""

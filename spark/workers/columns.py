@@ -39,10 +39,10 @@ from spark.files import ColumnsPart
 from specs.errors import ProtoflyError
 
 ROWS: Final = 1 << 20
-"""The most records of a batch."""
+"""Maximal number of records of a batch."""
 
 _BYTES: Final = 1 << 21
-"""Of lines that are read at a time: decoded, few enough for the caches of a processor."""
+"""Bytes of lines that are read at a time: decoded, they fit into the caches of a processor."""
 
 _NUMBERS: Final = {"ln": pa.int64(), "t": pa.float64()}
 _TEXTS: Final = ("k", "op", "machine", "key", "old", "new", "cause")
@@ -57,7 +57,7 @@ _ARROW: Final[Mapping[type, pa.DataType]] = {
 _END, _QUOTE, _ESCAPE, _OPENS, _CLOSES = b'\n"\\{}'
 _CONTROLS: Final = ord(" ")
 _TOO_LARGE: Final = 2.0**63
-"""Numbers from here on are decoded by the reference, which keeps whole numbers exact."""
+"""Larger numbers are decoded by the reference reader, which keeps whole numbers exact."""
 
 _Columns: TypeAlias = dict[str, pa.Array]
 _Places: TypeAlias = npt.NDArray[np.int64]
@@ -67,7 +67,7 @@ _FENCE: Final = 7_776_665_554_443_332_221
 
 
 class UndecidedError(ProtoflyError):
-    """Columns do not decide it: judge record by record."""
+    """The columns do not decide: judge record by record."""
 
 
 Batch: TypeAlias = tuple[str, str, pa.RecordBatch]
@@ -80,7 +80,7 @@ def batches_of(part: Part) -> Iterator[Batch]:
 
     Raises:
         TraceFileError: The file cannot be read.
-        UndecidedError: Something in it is no record, or records of several processes are mixed.
+        UndecidedError: A line is no record, or records of several processes are mixed.
     """
     if isinstance(part, ColumnsPart):
         for columns in part.batches(_COLUMNS, ROWS):
@@ -97,7 +97,7 @@ def batches_of(part: Part) -> Iterator[Batch]:
 
 
 class _Lines:
-    """Reads the lines of a file, and learns which fields they have."""
+    """Read the lines of a file, and learn their fields."""
 
     def __init__(self) -> None:
         self._reader = Reader((*_WRITER, *_COLUMNS))
@@ -107,7 +107,7 @@ class _Lines:
         """Return the records of whole lines.
 
         Raises:
-            UndecidedError: Not each of them is a record, or processes are mixed.
+            UndecidedError: A line is no record, or processes are mixed.
         """
         try:
             told = self._columns(block)
@@ -140,13 +140,13 @@ class _Lines:
 
     def _decode(self, lines: Sequence[bytes]) -> _Columns:
         objects = _objects(lines)
-        there = set().union(*objects)
-        self._fields |= {name: _ARROW[kind] for name, kind in FIELDS.items() if name in there}
+        present = set().union(*objects)
+        self._fields |= {name: _ARROW[kind] for name, kind in FIELDS.items() if name in present}
         return _by_shapes(objects) or _one_by_one(self._reader, objects)
 
 
 def _odd_lines(block: bytes) -> _Places | None:
-    """Return the places of lines that are not plain; None: there are none.
+    """Return the indices of lines that are not plain; None: all are plain.
 
     Raises:
         ValueError: The lines are no UTF-8.
@@ -172,11 +172,11 @@ def _odd_lines(block: bytes) -> _Places | None:
 
 
 def _by_arrow(block: bytes, fields: Mapping[str, pa.DataType]) -> _Columns | None:
-    """Return the columns of plain lines; None: they have to be decoded.
+    """Return the columns of plain lines; None: the lines have to be decoded.
 
     Args:
         block: The lines.
-        fields: The fields that are expected.
+        fields: The expected fields.
     """
     if not fields or not block:
         return None
@@ -189,10 +189,10 @@ def _by_arrow(block: bytes, fields: Mapping[str, pa.DataType]) -> _Columns | Non
     except pa.ArrowException:
         return None
     columns = {name: table.column(name).combine_chunks() for name in table.column_names}
-    there = {name: len(column) - column.null_count for name, column in columns.items()}
-    texts = sum(count for name, count in there.items() if FIELDS[name] is str)
+    present = {name: len(column) - column.null_count for name, column in columns.items()}
+    texts = sum(count for name, count in present.items() if FIELDS[name] is str)
     quotes = np.count_nonzero(np.frombuffer(block, np.uint8) == _QUOTE)
-    if quotes != 2 * (sum(there.values()) + texts) or not _are_all(columns):
+    if quotes != 2 * (sum(present.values()) + texts) or not _are_all(columns):
         return None
     return {
         name: columns[name] if name in columns else pa.nulls(len(table), kind)
@@ -225,20 +225,20 @@ def _absent(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _are_plain(column: pa.Array) -> bool:
-    """Whether numbers are read as the reference reads them, however they are written."""
+    """Return whether numbers are read as by the reference reader, in any spelling."""
     numbers = column.drop_null().to_numpy()
     return bool(((numbers < _TOO_LARGE) & ~np.signbit(numbers)).all())
 
 
 def _in_order(parts: Iterable[_Columns], places: Iterable[_Places]) -> _Columns:
-    """Join columns, the rows of which belong to certain places."""
+    """Join columns whose rows belong to given places."""
     order = np.argsort(np.concatenate([*places]))
     told = [*parts]
     return {name: pa.concat_arrays([part[name] for part in told]).take(order) for name in _KINDS}
 
 
 def _by_shapes(objects: Sequence[Mapping[str, object]]) -> _Columns | None:
-    """Return the columns of objects, those with the same fields together; None: not so easily."""
+    """Return the columns of objects, grouped by their fields; None: there are too many groups."""
     shapes: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for place, each in enumerate(objects):
         shapes[*each,].append(place)
@@ -269,7 +269,7 @@ def _objects(lines: Sequence[bytes]) -> Sequence[Mapping[str, object]]:
     """Decode lines, each of which must be an object.
 
     Raises:
-        ValueError: One is none, or it is not known.
+        ValueError: A line is no object, or that is not certain.
     """
     text = (b",%d," % _FENCE).join(lines)
     told = orjson.loads(b"[%b]" % text)

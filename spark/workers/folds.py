@@ -1,8 +1,8 @@
-"""What runs in Python workers: the reference decoder, and the folds of `fsm.judge`.
+"""The code of Python workers: the reference decoder, and the folds of `fsm.judge`.
 
-Each function is an iterator over Arrow arrays, one output row per input row, as Spark wants it.
-What `judge` and `judge_keys` say is returned with the rows of a batch, for any causing row.
-They hold a batch back until the next one comes, so that a row is left for what the end says.
+Each function is an iterator over Arrow arrays, with one output row per input row, as Spark
+requires. The results of `judge` and `judge_keys` are returned with the rows of a batch, at any row.
+They hold a batch back until the next one comes, so that a row is left for the results of the end.
 """
 
 import gc
@@ -48,26 +48,26 @@ _Batches: TypeAlias = Iterator[pa.Array]
 
 
 def iterating(function: Callable[[_Batches], _Batches], gives: str) -> UserDefinedFunction:
-    """Return a column function, which is run once for each partition.
+    """Return a column function that runs once for each partition.
 
-    `mapInArrow` would do, but it wants pandas installed, which nothing here uses.
+    `mapInArrow` would do the same, but needs pandas, which nothing here uses.
 
     Args:
-        function: What runs in the workers.
-        gives: The type of its result, in Spark's words.
+        function: The function for the workers.
+        gives: Type of its result, as Spark spells it.
     """
     # The stubs want the kind of function named, which the function itself warns of.
     column = arrow_udf(function, gives)  # type: ignore[call-overload]
-    # Else the optimizer may run it twice: for a filter, and for what passes.
+    # Otherwise the optimizer may run it twice: for a filter, and for its result.
     return cast("UserDefinedFunction", column).asNondeterministic()
 
 
 _SHOWN: Final = 1000
-"""Bytes of a line that is no record that are kept."""
+"""Number of kept bytes of a line that is no record."""
 
 
 def decode(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
-    """Read lines, each given as its bytes and the piece of a file, as the reference judge does."""
+    """Read lines, each with its bytes and the piece of its file, as the reference judge does."""
     _collect_seldom()
     piece, position = None, 0
     for batch in batches:
@@ -90,10 +90,10 @@ def _decode(line: bytes) -> tuple[str | int | float | None, ...]:
 
 
 def judging(buckets: int, *, is_of_machines: bool = False) -> Callable[[_Batches], _Batches]:
-    """Return what judges processes.
+    """Return a judge of processes.
 
     Args:
-        buckets: Among how many the keys of each fold across processes are shared out.
+        buckets: Number of buckets for the keys of each fold across processes.
         is_of_machines: Whether only the claims on machines are judged.
     """
 
@@ -106,10 +106,10 @@ def judging(buckets: int, *, is_of_machines: bool = False) -> Callable[[_Batches
 
 
 def judging_keys(whole: AbstractSet[str | None]) -> Callable[[_Batches], _Batches]:
-    """Return what judges evidence of several processes.
+    """Return a judge of the evidence of several processes.
 
     Args:
-        whole: Runtimes of whose lives nothing is missing.
+        whole: Runtimes with complete traces.
     """
 
     def judge_keys(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
@@ -139,17 +139,17 @@ def _with_one_held(
 
 
 def _make_array(length: int, said: Sequence[WorkerRow]) -> pa.Array:
-    """Return an array of so many rows, which say it together."""
+    """Return an array of a length, over which the rows are distributed."""
     share = -(-len(said) // length) if length else 0
     rows = [said[place * share : (place + 1) * share] for place in range(length)]
     return pa.array(rows, pa.list_(_SAID))
 
 
 class _Folders:
-    """Judges the processes of one folder after the other.
+    """Judge the processes of one folder after the other.
 
     Attributes:
-        said: What was said since it was taken away.
+        said: Rows that were not returned yet.
     """
 
     def __init__(self, buckets: int, *, is_of_machines: bool) -> None:
@@ -198,7 +198,7 @@ class _Folders:
 
 
 def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:
-    """Return only what is judged of machines."""
+    """Return only the results about machines."""
     before = judged.summary
     summary = ProcessSummary(before.run, before.node, is_whole=before.is_whole)
     return attrs.evolve(judged, summary=summary, findings=(), evidence=(), unanswered=())
@@ -210,7 +210,7 @@ time was spent there)."""
 
 
 def _collect_seldom() -> None:
-    """Do not look for garbage in modules, which PySpark does after each task, nor often."""
+    """Let the garbage collector run rarely, and not in modules, as PySpark does after each task."""
     gc.freeze()
     gc.set_threshold(*_SELDOM)
 
@@ -237,10 +237,10 @@ def _of_folder(
     silent.update(each for part in parts if isinstance(part, NotesPart) for each in part.silent())
     for run, node in silent:
         yield row_of(What.SILENT, run=run, node=node)
-    there = {part.name for part in parts}
+    names = {part.name for part in parts}
     # Lines that `convert` set aside are of the process after whose folder their file was named.
     for file, times in bad_lines.items():
-        if file not in there and (writer := writer_of(file)) is not None:
+        if file not in names and (writer := writer_of(file)) is not None:
             yield row_of(What.ASIDE, run=writer[0], node=writer[1], ln=times)
     for process in judged.processes:
         files = reading.files(process.node.run, process.node.node)
@@ -272,7 +272,7 @@ def of_bad_line(bad: BadLine) -> WorkerRow:
 
 
 def of_violation(broken: Violation) -> WorkerRow:
-    """Return the row of a claim that is broken by a step."""
+    """Return the row of a claim that a step violates."""
     step = {
         "machine": broken.entity.machine, "record": attrs.asdict(broken.record),
         "actor": broken.actor, "why": broken.why,
@@ -285,15 +285,15 @@ def of_violation(broken: Violation) -> WorkerRow:
 
 
 _PACKED: Final = 5_000
-"""Items of evidence in one row."""
+"""Maximal items of evidence in one row."""
 
 
 def pack(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
     """Yield the rows of evidence, many items in a row: fewer rows cost less.
 
     Args:
-        evidence: What processes handed over.
-        buckets: Among how many the keys of each fold are shared out.
+        evidence: The evidence of processes.
+        buckets: Number of buckets for the keys of each fold.
     """
     packs: defaultdict[tuple[str, str, str, int], list[_Item]] = defaultdict(list)
     for item in evidence:
@@ -320,7 +320,7 @@ def unpack(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
 
 
 class _MachineUse:
-    """How all processes together used the machines."""
+    """The use of machines by all processes together."""
 
     def __init__(self) -> None:
         self._entities: Counter[str] = Counter()
@@ -342,7 +342,7 @@ class _MachineUse:
 
 
 def of_finding(finding: Finding) -> WorkerRow:
-    """Return the row of any other claim that is broken."""
+    """Return the row of a violation of any other claim."""
     return row_of(
         What.FINDING, run=finding.run, node=finding.nodes[0], claim=finding.claim, ln=finding.ln,
         about=finding.about, expected=finding.expected,
@@ -350,10 +350,10 @@ def of_finding(finding: Finding) -> WorkerRow:
 
 
 class _Buckets:
-    """Judges the evidence of one bucket after the other.
+    """Judge the evidence of one bucket after the other.
 
     Attributes:
-        said: What was said since it was taken away.
+        said: Rows that were not returned yet.
     """
 
     def __init__(self, whole: AbstractSet[str | None]) -> None:

@@ -1,6 +1,6 @@
-"""The claims on machines, judged by columns: what is plainly right is not replayed step by step.
+"""The claims on machines, judged by columns: only suspect entities are replayed step by step.
 
-All steps of a batch are looked at together. Entities of which a step is undeclared, refused or out
+All steps of a batch are checked together. Entities of which a step is undeclared, refused or out
 of place, or a last one that may not be the last, are replayed by `fsm.judge.replay`, and only that
 says what is broken. Where a record is missing, dropped, there twice, out of order or unreadable, or
 processes are mixed, columns decide nothing (`UndecidedError`): the folder is judged by
@@ -34,7 +34,7 @@ _N = TypeVar("_N", np.int64, np.float64)
 
 _WORD_BITS: Final = 12
 _WORDS: Final = 1 << _WORD_BITS
-"""The most words (machines, states, triggers) of a process."""
+"""Maximal number of words (machines, states, triggers) of a process."""
 
 _KEY_BITS: Final = 31
 _ROW_BITS: Final = (ROWS - 1).bit_length()
@@ -52,7 +52,7 @@ def screen_machines(parts: Sequence[Part]) -> ProcessJudgement:
 
     Raises:
         TraceFileError: A file cannot be read.
-        UndecidedError: It has to be judged record by record.
+        UndecidedError: The process has to be judged record by record.
     """
     screen: _Screen | None = None
     for part in parts:
@@ -70,7 +70,7 @@ def screen_machines(parts: Sequence[Part]) -> ProcessJudgement:
 
 
 class _Words:
-    """Numbers for the words of machines."""
+    """Numbers of the words of machines."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
@@ -80,7 +80,7 @@ class _Words:
         """Return the number of a word.
 
         Raises:
-            UndecidedError: There are too many.
+            UndecidedError: There are too many words.
         """
         place = self._places.setdefault(word, len(self.all))
         if place == len(self.all):
@@ -101,7 +101,7 @@ class _Words:
 
 
 def _codes(column: pa.DictionaryArray, rows: _Codes) -> _Codes:
-    """Return places in the dictionary of a column."""
+    """Return the indices of a column into its dictionary."""
     if not len(rows):
         return np.zeros(0, np.int64)
     codes: _Codes = column.indices.fill_null(_NOWHERE).to_numpy()[rows].astype(np.int64)
@@ -111,18 +111,18 @@ def _codes(column: pa.DictionaryArray, rows: _Codes) -> _Codes:
 
 
 def _equal(column: pa.DictionaryArray, word: str) -> _Flags:
-    """Return in which rows a word stands."""
+    """Return the rows that have a word."""
     is_it = np.array([each == word for each in column.dictionary.to_pylist()] + [False])
     codes = column.indices.fill_null(len(is_it) - 1).to_numpy()
-    found: _Flags = is_it[codes]
-    return found
+    rows: _Flags = is_it[codes]
+    return rows
 
 
 class _Entities:
     """The entities of one machine, by numbers.
 
     Attributes:
-        suspects: Keys of those that have to be replayed.
+        suspects: Keys of the entities that have to be replayed.
     """
 
     def __init__(self, machine: str, words: _Words) -> None:
@@ -142,7 +142,7 @@ class _Entities:
         return len(self._places)
 
     def add_suspect(self, key: str) -> None:
-        """Note that an entity was asked for an undeclared step."""
+        """Mark an entity as suspect, after an undeclared step."""
         self._codes_of([key])
         self.suspects.add(key)
 
@@ -157,11 +157,11 @@ class _Entities:
         return np.array(places, np.int64)
 
     def take(self, keys: Sequence[str], heads: _Codes, steps: "_Steps") -> None:
-        """Take steps, those of an entity one after the other.
+        """Process steps, those of an entity one after the other.
 
         Args:
-            keys: Of the entities.
-            heads: The place of the first step of each.
+            keys: Keys of the entities.
+            heads: Index of the first step of each entity.
             steps: The steps.
         """
         places = self._codes_of(keys)
@@ -184,13 +184,13 @@ class _Entities:
             self._stays[code] += count
 
     def stays(self) -> Iterator[tuple[str, int, int]]:
-        """Yield states, for how long, and how often."""
+        """Yield states, the durations of stays, and their counts."""
         for code, count in self._stays.items():
             state, stay = divmod(code, 1 << _STAY_BITS)
             yield self._words.all[state], stay - _STAY_ZERO, count
 
     def end(self) -> None:
-        """Suspect the entities that are not where they may end."""
+        """Mark the entities as suspect that are in no final state."""
         if not self._is_declared:
             return
         states = self._states[: len(self._places)]
@@ -202,10 +202,10 @@ class _Entities:
 
 @attrs.frozen(eq=False)
 class _Steps:
-    """Steps in some order, by numbers of words.
+    """Steps in some order, with words as numbers.
 
     Attributes:
-        is_declared: Whether the machine has them.
+        is_declared: Whether the machine declares each step.
     """
 
     old: _Codes
@@ -214,12 +214,12 @@ class _Steps:
     is_declared: _Flags
 
     def at(self, rows: _Codes) -> "_Steps":
-        """Return some of them."""
+        """Return the steps at some rows."""
         return _Steps(self.old[rows], self.new[rows], self.t[rows], self.is_declared[rows])
 
 
 class _Screen:
-    """Sees of a process which of its entities have to be replayed."""
+    """Determine the entities of a process that have to be replayed."""
 
     def __init__(self, run: str, node: str) -> None:
         self._process = run, node
@@ -230,10 +230,10 @@ class _Screen:
         self._last: tuple[int, str] = (0, "")
 
     def take(self, batch: Batch) -> None:
-        """Take the next records.
+        """Process the next records.
 
         Raises:
-            UndecidedError: Columns do not decide it.
+            UndecidedError: The columns do not decide.
         """
         *process, columns = batch
         if tuple(process) != self._process:
@@ -286,9 +286,9 @@ class _Screen:
 
     def _count_declared(self, codes: _Codes) -> _Flags:
         """Count steps, and return which of them are declared."""
-        found, counts = np.unique(codes, return_counts=True)
+        distinct, counts = np.unique(codes, return_counts=True)
         illegal = []
-        for code, count in zip(found.tolist(), counts.tolist(), strict=True):
+        for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
             machine, old, cause, new = (
                 self._words.all[code >> shift & _WORDS - 1]
                 for shift in range(3 * _WORD_BITS, -1, -_WORD_BITS)
@@ -313,7 +313,7 @@ class _Screen:
         return entities
 
     def end(self, parts: Sequence[Part]) -> ProcessJudgement:
-        """Judge the process; there are no more records.
+        """Judge the process after its last record.
 
         Args:
             parts: The files, which are read again if entities have to be replayed.
@@ -362,12 +362,12 @@ def _replay(
 
 
 def _previous(values: npt.NDArray[_N], heads: _Codes, firsts: npt.NDArray[_N]) -> npt.NDArray[_N]:
-    """Return of each step what the one before it has.
+    """Return, for each step, the value of the previous step of its entity.
 
     Args:
-        values: Of the steps.
-        heads: The place of the first step of each entity.
-        firsts: What was before these.
+        values: Values of the steps.
+        heads: Index of the first step of each entity.
+        firsts: Values before these first steps.
     """
     before = np.empty_like(values)
     before[1:] = values[:-1]
@@ -387,5 +387,5 @@ def _stays(times: _Times) -> _Codes:
     # This logarithm and that of `stay_of` may differ in the last digit.
     for place in np.flatnonzero(np.abs(np.abs(exact - stays) - 0.5) < _NEAR).tolist():
         stays[place] = replay.stay_of(float(times[place]))
-    found: _Codes = stays.astype(np.int64) + _STAY_ZERO
-    return found
+    classes: _Codes = stays.astype(np.int64) + _STAY_ZERO
+    return classes

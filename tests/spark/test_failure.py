@@ -5,7 +5,7 @@ from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from spark import session
-from spark.errors import SparkFailedError, failures_told
+from spark.errors import SparkFailedError, report_failures
 
 STACK = """An error occurred while calling o339.localCheckpoint.
 : org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Cannot read x.gz.  SQLSTATE: KD001
@@ -20,7 +20,7 @@ SAID = {
 
 @pytest.mark.parametrize(("text", "words"), SAID.values(), ids=SAID.keys())
 def test_a_failure_is_reported_without_stack_and_codes(text, words):
-    with pytest.raises(SparkFailedError) as caught, failures_told("Spark gave up"):
+    with pytest.raises(SparkFailedError) as caught, report_failures("Spark gave up"):
         raise PySparkException(text)
     assert str(caught.value) == f"Spark gave up: {words}"
 
@@ -37,7 +37,7 @@ class UntoldError(Py4JError):
     [ConnectionRefusedError(), Py4JNetworkError("Answer from Java side is empty"), UntoldError()],
 )
 def test_the_end_of_java_is_told_with_what_helps(error):
-    with pytest.raises(SparkFailedError) as caught, failures_told("Spark gave up"):
+    with pytest.raises(SparkFailedError) as caught, report_failures("Spark gave up"):
         raise error
     assert "--driver-memory" in str(caught.value)
 

@@ -1,7 +1,7 @@
 """Data channels within one process, under any clock: negotiated as real ones, without a stack.
 
-An end opens when both ends have the description of the other one, when one of them has heard of
-an address of the other one, and when both descriptions name the certificates that are shown.
+An end opens when both ends have the description of the other, one of them knows an address of the
+other, and both descriptions name the right certificates.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import CloseReason, DialError
 from transports.link import ChannelEnd, ChannelTerms, Kind, Link
 
-# What the process of WebRTC is told about one connection, as it is written to it.
+# The terms of one connection, as they are written to the process of WebRTC.
 
 _URL: Final = re.compile(
     r"(stun|turns?):(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253}))(?::([0-9]{1,5}))?"
@@ -60,16 +60,16 @@ class WorkerTerms:
 
 
 def _read(servers: Iterable[IceServer]) -> Iterable[tuple[str, tuple[str, int], str, IceServer]]:
-    """Return the servers that can be used; a broker may name others, too."""
+    """Yield the usable servers; a broker may name others, too."""
     for server in servers:
         for url in server.urls:
-            found = _URL.match(url)
-            if found is None:
+            match = _URL.match(url)
+            if match is None:
                 continue
-            scheme, port = found[1], int(found[4] or _PORTS[found[1]])
-            transport = found[5] or ("tcp" if scheme == "turns" else "udp")
+            scheme, port = match[1], int(match[4] or _PORTS[match[1]])
+            transport = match[5] or ("tcp" if scheme == "turns" else "udp")
             if 0 < port <= _MOST and (scheme, transport) != ("turns", "udp"):
-                yield scheme, (found[2] or found[3], port), transport, server
+                yield scheme, (match[2] or match[3], port), transport, server
 
 
 def write_terms(terms: ChannelTerms) -> bytes:
@@ -91,14 +91,14 @@ def write_terms(terms: ChannelTerms) -> bytes:
 
 
 def read_terms(written: bytes) -> WorkerTerms:
-    """Read what `write_terms` has written."""
+    """Read the output of `write_terms`."""
     words = orjson.loads(written)
     for name in ("stun_server", "turn_server"):
         words[name] = None if words[name] is None else tuple(words[name])
     return WorkerTerms(**words)
 
 
-# Frames on a data channel: chunks, credits and farewells, without input and output.
+# The protocol on a data channel: chunks, credits and farewells, without input and output.
 
 _MORE: Final = 0
 _LAST: Final = 1
@@ -116,7 +116,7 @@ class BadChannelError(Exception):
     """The peer has broken the rules of the channel.
 
     Attributes:
-        reason: The reason to leave with.
+        reason: Close reason for the peer.
     """
 
     def __init__(self, why: str, reason: CloseReason = CloseReason.REFUSED) -> None:
@@ -125,16 +125,16 @@ class BadChannelError(Exception):
 
 
 Frame: TypeAlias = tuple[bytes, int]
-"""A frame, and what it has taken of the window."""
+"""A frame, and the bytes of the window that it occupies."""
 
 
 def size_of(part: Part) -> int:
-    """Return how many bytes a message of the channel has."""
+    """Return the size of a message of the channel in bytes."""
     return len(part.encode()) if isinstance(part, str) else len(part)
 
 
 class ChannelCore:
-    """One end of a data channel."""
+    """One end of a data channel: its flow control and its frames."""
 
     def __init__(self) -> None:
         self._sent = 0
@@ -166,7 +166,7 @@ class ChannelCore:
             yield bytes((head,)) + frame[number * step : (number + 1) * step]
 
     def may_send(self, size: int) -> bool:
-        """Return whether the peer has room for a message of so many bytes."""
+        """Return whether the peer has room for a message of a size in bytes."""
         return self._sent + size - self._credited <= webrtc.CHANNEL_WINDOW
 
     def count_sent(self, size: int) -> None:
@@ -181,9 +181,9 @@ class ChannelCore:
     # --- in -------------------------------------------------------------------------------
 
     def receive(self, part: Part) -> Frame | CloseReason | None:
-        """Take a message; return what it completes, if anything.
+        """Process a message; return the frame or end that it completes, or None.
 
-        What comes after a farewell, or after a broken rule, is nothing.
+        Messages after a farewell, or after a violation, are ignored.
 
         Raises:
             BadChannelError: The peer has broken the rules.
@@ -254,7 +254,7 @@ class ChannelCore:
         self._credited += added
 
     def acknowledge(self, size: int) -> bytes | None:
-        """Note that so many bytes were read; return the credit to send, if one is due."""
+        """Count bytes that were read; return the credit to send, if one is due."""
         self._taken += size
         self._waiting -= 1
         if self._taken - self._granted < webrtc.CHANNEL_CREDIT:
@@ -267,10 +267,10 @@ _PORT: Final = 50_000
 
 
 class _MemoryEnd(ChannelEnd):
-    """One end, and what it knows of the other one."""
+    """One end, and its knowledge about the other one."""
 
     def __init__(self, number: int, terms: ChannelTerms, channels: "MemoryChannels") -> None:
-        found, candidates = trio.open_memory_channel[str](2)
+        sender, candidates = trio.open_memory_channel[str](2)
         super().__init__(candidates)
         digest = hashlib.sha256(terms.certificate.der).digest()
         self.is_offering: Final = terms.offer is None
@@ -286,12 +286,12 @@ class _MemoryEnd(ChannelEnd):
         self._is_decided: Final = trio.Event()
         self._is_taken = False
         if not terms.relay_only:
-            found.send_nowait(f"candidate:1 1 udp 1 {terms.host} {self.port} typ host")
-        found.send_nowait("")
-        found.close()
+            sender.send_nowait(f"candidate:1 1 udp 1 {terms.host} {self.port} typ host")
+        sender.send_nowait("")
+        sender.close()
 
     def take_description(self, sdp: str, kind: str) -> None:
-        """Take the description of the other end; one that cannot be read ends this one."""
+        """Store the description of the other end; an unreadable one ends this end."""
         try:
             self.remote = read_description(sdp, kind)
         except BadMessageError:
@@ -299,13 +299,13 @@ class _MemoryEnd(ChannelEnd):
         self._channels.connect(self)
 
     def decide(self, link: Link | None) -> None:
-        """Open with a link, or never."""
+        """Open with a link, or fail (None)."""
         self.link = link
         self._is_decided.set()
 
     @property
     def is_decided(self) -> bool:
-        """True if it has its link, or gets none."""
+        """True if the end has its link, or will get none."""
         return self._is_decided.is_set()
 
     @override
@@ -360,19 +360,19 @@ class MemoryChannels:
                     await trio.aclose_forcefully(end.link)
 
     def connect(self, end: _MemoryEnd) -> None:
-        """Connect an end with the one that it knows, if everything fits."""
+        """Connect an end with the end that it knows, if their descriptions fit."""
         here = end.remote
         other = None if here is None else self._ends.get(here.user)
-        there = None if other is None else other.remote
-        if here is None or other is None or there is None or there.user != end.own.user:
+        back = None if other is None else other.remote
+        if here is None or other is None or back is None or back.user != end.own.user:
             return
         is_reached = end.port in other.heard or other.port in end.heard
         if not is_reached or end.is_decided or other.is_decided:
             return
         refusing = [
             each
-            for each, said, two in ((end, here, other), (other, there, end))
-            if said.fingerprint != two.own.fingerprint
+            for each, remote, two in ((end, here, other), (other, back, end))
+            if remote.fingerprint != two.own.fingerprint
         ]
         for each in refusing:
             each.decide(None)

@@ -1,8 +1,8 @@
 """The process of WebRTC of a network, seen from Trio.
 
-It is started when it is first needed, and ends with its network. Each connection has two socket
-pairs to it, so backpressure, cancellation and ends are those of links over Unix sockets; if the
-process dies, they are broken.
+The process is started when it is first needed, and ends with its network. Each connection has two
+socket pairs to the process, so backpressure, cancellation and ends are those of links over Unix
+sockets; if the process dies, these links break.
 """
 
 import itertools
@@ -46,7 +46,7 @@ def _wrap(end: socket.socket, kind: Kind, name: str) -> StreamLink:
 
 
 class _End(ChannelEnd):
-    """One end of a data channel, which lives in the process."""
+    """One end of a data channel in the process of WebRTC."""
 
     def __init__(self, signalling: Link, frames: Link) -> None:
         self._signalling = signalling
@@ -71,7 +71,7 @@ class _End(ChannelEnd):
             raise DialError(Kind.WEBRTC, "the process of WebRTC does not answer")
 
     async def listen(self) -> None:
-        """Take what the process reports, until it reports nothing more."""
+        """Process the reports of the process, until there are no more."""
         with self._found:
             with suppress(LinkError):
                 while True:
@@ -116,10 +116,10 @@ class _End(ChannelEnd):
 
 
 class WebRtcProcess:
-    """Starts the process of WebRTC when it is first needed, and hands it connections.
+    """Start the process of WebRTC when it is first needed, and give it connections.
 
     Args:
-        nursery: Runs the task that watches the process; cancelled, it ends it.
+        nursery: Runs the task that watches the process, and ends the process if cancelled.
     """
 
     def __init__(self, nursery: trio.Nursery) -> None:

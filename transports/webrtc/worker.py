@@ -43,7 +43,7 @@ from transports.webrtc import memory
 
 _HEAD: Final = 4
 _FAREWELL: Final = 0xFFFF_0000
-"""As of a link over a Unix socket (`transports.socket_link`)."""
+"""The same value as for a link over a Unix socket (`transports.socket_link`)."""
 
 _EVERYWHERE: Final = frozenset({"0.0.0.0", "::"})  # noqa: S104 - read here, not listened on
 _LABEL: Final = "protofly"
@@ -71,7 +71,7 @@ class _Pipe:
         return await self._reader.readexactly(head)
 
     async def tell(self, name: str, value: str) -> None:
-        """Write a word of the signalling."""
+        """Write a message of the signalling."""
         await self.write(orjson.dumps({name: value}))
 
     async def write(self, frame: bytes) -> None:
@@ -99,7 +99,7 @@ async def _open_pipe(end: socket.socket) -> _Pipe:
 
 
 class _Ice(Connection):
-    """ICE that reports candidates as it finds them, at the addresses it is told."""
+    """ICE that reports candidates as it finds them, at the configured addresses."""
 
     def __init__(self, terms: memory.WorkerTerms, signalling: _Pipe) -> None:
         super().__init__(
@@ -121,21 +121,21 @@ class _Ice(Connection):
         if not terms.relay_only:
             is_everywhere = terms.host in _EVERYWHERE
             hosts = [*addresses, "127.0.0.1"] if is_everywhere else [terms.host]
-        found = await super().get_component_candidates(component, hosts)
-        await self._report(found)
+        candidates = await super().get_component_candidates(component, hosts)
+        await self._report(candidates)
         if terms.stun_server is None and terms.turn_server is None:
-            return found
+            return candidates
         self.stun_server, self.turn_server = terms.stun_server, terms.turn_server
         asking = hosts if terms.stun_server is not None else []
         more = await super().get_component_candidates(component, asking, webrtc.ICE_SERVER_TIMEOUT)
         others = [each for each in more if each.type != "host"]
         await self._report(others)
-        return [*found, *others]
+        return [*candidates, *others]
 
     async def _report(self, candidates: Iterable[Candidate]) -> None:
         for candidate in candidates:
             if candidate.related_address is not None:
-                # The own address behind a NAT is nobody's business.
+                # Hide the own address behind a NAT.
                 candidate.related_address, candidate.related_port = "0.0.0.0", 9  # noqa: S104 - said only
             await self._signalling.tell("ice", f"{_ICE}{candidate.to_sdp()}")
 
@@ -253,7 +253,7 @@ class _Peer:
         self._stack.channel.on("bufferedamountlow", self._may_send.set)
 
     async def run(self) -> None:
-        """Work until the peer or this process is done with it."""
+        """Serve the connection until one side ends it."""
         await self._signalling.tell("sdp", self._stack.sdp)
         connect = asyncio.ensure_future(self._stack.connect(self._remote))
         others = [
@@ -322,13 +322,13 @@ class _Peer:
                 if not self._inbox:
                     self._wake.clear()
                     await self._wake.wait()
-                elif not await self._passed_on(self._inbox.popleft()):
+                elif not await self._pass_on(self._inbox.popleft()):
                     return
         finally:
             gone.cancel()
 
-    async def _passed_on(self, what: memory.Frame | CloseReason | memory.BadChannelError) -> bool:
-        """Pass on what has arrived; return whether more may come."""
+    async def _pass_on(self, what: memory.Frame | CloseReason | memory.BadChannelError) -> bool:
+        """Pass on a received frame or end; return whether more may come."""
         match what:
             case (data, size):
                 await self._frames.write(data)
@@ -387,8 +387,8 @@ async def _serve(control: socket.socket) -> None:
     is_over = asyncio.Event()
 
     def ready() -> None:
-        said, descriptors, _, _ = socket.recv_fds(control, 1, 2)
-        if not said:
+        data, descriptors, _, _ = socket.recv_fds(control, 1, 2)
+        if not data:
             loop.remove_reader(control)
             is_over.set()
             return

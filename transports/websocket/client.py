@@ -184,7 +184,7 @@ async def _host(
     links: list[Link],
     task_status: "trio.TaskStatus[Link]",
 ) -> None:
-    """Return when the reader of the library has ended, whether the handshake succeeded or not."""
+    """Run the reader of the library until it ends, also if the handshake fails."""
     is_reading = trio.Event()
 
     async def open_link(readers: trio.Nursery) -> None:

@@ -45,7 +45,7 @@ class WebSocketProtocol(ServerProtocol):
     Here the connection stays open for writing, and nothing more is read.
 
     Args:
-        origins: Web origins whose pages may connect, beside peers that are no pages; None: all.
+        origins: Web origins whose pages may connect, besides peers that are no pages; None: all.
 
     Attributes:
         is_over_limit: Whether the peer announced more bytes than allowed.
@@ -130,17 +130,17 @@ class WebSocketServerLink(SocketLink):
         if self._protocol.is_over_limit:
             self._refuse_size()
         elif self._protocol.state is not State.OPEN and not self._is_awaited:
-            self._forget_where()
+            self._forget_traceback()
             self._finish(*self._why_over())
 
     @property
     def _is_awaited(self) -> bool:
-        """Whether this end has left, and the peer has not: what it has sent still comes."""
+        """Whether this end has sent its close and awaits that of the peer."""
         protocol = self._protocol
         has_ended = protocol.close_rcvd is not None or protocol.parser_exc is not None
         return self._has_left and protocol.state is State.CLOSING and not has_ended
 
-    def _forget_where(self) -> None:
+    def _forget_traceback(self) -> None:
         """Free the stack frames that the error of the parser holds.
 
         They refer to the protocol, and it refers to them: only the cyclic garbage collector, which
@@ -153,7 +153,7 @@ class WebSocketServerLink(SocketLink):
         """Note since when an unfinished message is under way.
 
         Control frames between its parts are no progress. An incomplete frame waits in the parser,
-        except a header that nothing has followed yet.
+        except a header without content.
         """
         if not self._parts and events and not self._protocol.reader.buffer:
             self._begun_at = None
@@ -176,7 +176,7 @@ class WebSocketServerLink(SocketLink):
             self._deliver(frame)
 
     def _is_text_so_far(self, part: Frame) -> bool:
-        """True if a part continues with UTF-8; a character may end in the next part."""
+        """Return whether a part continues with UTF-8; its last character may be incomplete."""
         if part.fin and len(self._parts) == 1 and bytes(part.data).isascii():
             return True
         reader = self._reader = self._reader or _UTF8()
@@ -249,7 +249,7 @@ class _HandshakeServer:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Accept connections until cancelled; those that the gate refuses are answered so.
+        """Accept connections until cancelled; refuse those that the gate does not admit.
 
         If cancelled, connections in a handshake stay with the nursery.
         """
@@ -340,7 +340,7 @@ class _HandshakeServer:
     def _judge(
         self, protocol: WebSocketProtocol, request: Request
     ) -> tuple[links.Upgrade | None, Response]:
-        """Return what a peer asks for, if it is admitted, and the answer."""
+        """Return the upgrade of a peer, if it is admitted, and the answer."""
         if len(request.headers.get_all("Host")) != 1:
             return None, protocol.reject(HTTPStatus.BAD_REQUEST, "There must be one Host.\n")
         try:
@@ -420,10 +420,10 @@ async def open_websocket_listener(
         listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, limits.SOCKET_BYTES)
     send, receive = trio.open_memory_channel[links.Link](limits.LINK_BACKLOG)
     places = trio.Semaphore(limits.LINK_BACKLOG)
-    porter = _HandshakeServer(paths, gate, name, send, places)
+    handshakes = _HandshakeServer(paths, gate, name, send, places)
     try:
         async with open_background() as nursery:
-            await nursery.start(porter.serve, listener, nursery)
+            await nursery.start(handshakes.serve, listener, nursery)
             yield _WebSocketListener(address, receive, places)
     finally:
         send.close()
