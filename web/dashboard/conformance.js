@@ -1,4 +1,4 @@
-/** Does the node keep to its machines and to the claims of the protocol? What its monitor found. */
+/** Whether the node keeps to its machines and the claims of the protocol: findings of its monitor. */
 
 import { DataTable, card, clock, count, countTable, el, empty, say } from "./dom.js";
 import { eventLine } from "./fleet.js";
@@ -57,8 +57,8 @@ export function openConformance(root, { model, connection }) {
           ? "Every step that this node took is declared by its machine, and the monitor found no broken claim."
           : "Every step that this node took is declared by its machine. Start the node with --monitor to judge the claims of the protocol while it runs.");
       for (const { prefix, table } of tables) table.set(model.parts(prefix));
-      const found = model.events.filter((event) => event.kind === "fault").slice(-20).reverse();
-      faults.replaceChildren(...(found.length ? found.map(eventLine) : [el("li", { class: "muted", text: "None." })]));
+      const faulty = model.events.filter((event) => event.kind === "fault").slice(-20).reverse();
+      faults.replaceChildren(...(faulty.length ? faulty.map(eventLine) : [el("li", { class: "muted", text: "None." })]));
       const forgotten = model.figures.get("monitor_resets") ?? 0;
       say(resets, forgotten ? `The monitor forgot the past of ${count(forgotten)} checks to bound its memory.` : "");
     },

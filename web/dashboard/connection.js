@@ -4,7 +4,7 @@ const KEPT = "protofly.dashboard.token";
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15000;
 
-/** The node refused; `status` says how, the message says why, `said` is all that it said. */
+/** The node refused: `status` is that of HTTP, `message` the reason, `said` the whole answer. */
 export class Refused extends Error {
   constructor(status, why, said = {}) {
     super(why);
@@ -41,8 +41,8 @@ export class Connection {
       throw new Refused(0, "The node does not answer. It may be stopped, or the network is down.");
     }
     if (answer.ok) return answer;
-    const said = await answer.json().catch(() => ({}));
-    throw new Refused(answer.status, SENTENCES[answer.status] ?? said.error ?? `The node answered ${answer.status}.`, said);
+    const problem = await answer.json().catch(() => ({}));
+    throw new Refused(answer.status, SENTENCES[answer.status] ?? problem.error ?? `The node answered ${answer.status}.`, problem);
   }
 
   /** Ask for one answer. */
@@ -60,8 +60,8 @@ export class Connection {
 
   /**
    * Follow the node until `signal` is aborted; comes back by itself after a lost connection.
-   * @param {(name: string, content: any) => void} take what a frame is given to
-   * @param {(state: "on" | "lost", why?: string) => void} report what becomes of the connection
+   * @param {(name: string, content: any) => void} take is called with each frame
+   * @param {(state: "on" | "lost", why?: string) => void} report is called with the state of the stream
    */
   async follow(take, report, signal) {
     let pause = FIRST_PAUSE;

@@ -1,8 +1,8 @@
-/** Elements of the page. All text is set as text: nothing a peer wrote is ever read as markup. */
+/** Elements of the page. All text is set as text: nothing that a peer wrote is read as markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** What is no text, as in `specs/jsonvalue.py`: controls, marks of direction, invisible ones. */
+/** Characters that are shown as codes, as in `specs/jsonvalue.py`: controls, invisible ones. */
 const ACTIVE = /[\0-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{d800}-\u{dfff}\u{e0000}-\u{e007f}]/gu;
 
 /** A text that others may have chosen, with nothing in it that changes how the rest is shown. */
@@ -114,7 +114,7 @@ export function field(label, control) {
   return el("div", { class: "field" }, el("label", { for: control.id, text: label }), control);
 }
 
-/** What is said where there is nothing to show. */
+/** The text in place of an empty table. */
 export function empty(title, text) {
   return el("div", { class: "empty" }, el("p", { class: "empty-title", text: title }), el("p", { text }));
 }
@@ -168,18 +168,18 @@ export class DataTable {
     say(this.place, `${count(first + 1)}–${count(first + visible.length)} of ${count(sorted.length)}`);
     this.before.disabled = this.page === 0;
     this.next.disabled = this.page === pages - 1;
-    const kept = new Map();
+    const lines = new Map();
     let at = this.body.firstChild;
     for (const row of visible) {
       const key = this.id(row);
       const line = this.shown.get(key) ?? this.#line();
-      kept.set(key, line);
+      lines.set(key, line);
       this.#update(line, row);
       if (line.element === at) at = at.nextSibling;
       else this.body.insertBefore(line.element, at);
     }
-    for (const [key, line] of this.shown) if (!kept.has(key)) line.element.remove();
-    this.shown = kept;
+    for (const [key, line] of this.shown) if (!lines.has(key)) line.element.remove();
+    this.shown = lines;
   }
 
   #line() {
@@ -252,7 +252,7 @@ export const countTable = (caption, none, label = "Name", name = (row) => row[0]
   ],
 });
 
-/** A figure with its name above it, and what else is there. */
+/** A figure with its name above it, and more elements below it. */
 export function tile(label, ...more) {
   const value = el("p", { class: "tile-value", text: "0" });
   const element = el("div", { class: "tile" }, el("p", { class: "tile-label", text: label }), value, ...more);

@@ -1,4 +1,4 @@
-/** All runtimes of the node, and what happened last. */
+/** All runtimes of the node, and its last events. */
 
 import { DataTable, Plot, badge, card, clock, count, el, empty, field, plural, rate, runtimeLink, say, shortName, tile } from "./dom.js";
 

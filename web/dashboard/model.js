@@ -1,4 +1,4 @@
-/** What the page knows of the node: the last snapshot, and the frames after it. */
+/** The page's model of the node: the last snapshot, and the frames after it. */
 
 /** Samples of rates that are kept: two minutes. */
 export const SAMPLES = 240;
@@ -52,7 +52,7 @@ export class Model {
     for (const [node, report] of Object.entries(content.nodes ?? {})) this.#node(node, report);
   }
 
-  /** Take what is known of a node; its rates are those between its last two reports. */
+  /** Take the report of a node; its rates are those between its last two reports. */
   #node(name, report) {
     if (!report) {
       this.nodes.delete(name);
@@ -111,7 +111,7 @@ export class Model {
       .sort((a, b) => b[1] - a[1]);
   }
 
-  /** The other nodes that are there, as far as this one knows. */
+  /** The other nodes that have reported to this one. */
   others() {
     return [...this.nodes.values()].filter((node) => node.name !== this.about.node && node.figures);
   }

@@ -6,7 +6,7 @@ const HEATS = 5;
 
 const named = (text) => (text === "[*]" ? "absent" : text.replaceAll("-", "_"));
 
-/** The drawing that was made of the table, with counts. */
+/** The drawing of a machine, with counts. */
 export class Picture {
   constructor(text, machine) {
     // Its own style would be inline, which the policy of the page forbids; dashboard.css has it.
@@ -50,7 +50,7 @@ export class Picture {
   /**
    * Show how many entities are in each state, and how often each edge was taken.
    * @param heat `states` and `edges`, by the id of each
-   * @param {Map<string, number>} before how often each edge had been taken when it was shown last
+   * @param {Map<string, number>} before how often each edge had been taken at the last call
    */
   show(heat, before) {
     for (const [state, badge] of this.badges) {

@@ -22,7 +22,7 @@ export function openRecords(root, { model, connection, announce }) {
 
   function registrations() {
     const search = el("input", { type: "search", id: "record-search", autocomplete: "off", placeholder: "part of an address" });
-    const found = el("p", { class: "muted" });
+    const summary = el("p", { class: "muted" });
     const table = new DataTable({
       caption: "Registrations of the domain",
       id: (row) => row.url,
@@ -41,10 +41,10 @@ export function openRecords(root, { model, connection, announce }) {
       try {
         const answer = await connection.ask("registrations", { q: search.value.trim() });
         table.set(answer.records);
-        say(found, `${count(answer.found)} of ${count(answer.total)} registrations${answer.found > answer.records.length ? `; the newest ${count(answer.records.length)} are listed` : ""}.`);
+        say(summary, `${count(answer.found)} of ${count(answer.total)} registrations${answer.found > answer.records.length ? `; the newest ${count(answer.records.length)} are listed` : ""}.`);
         if (isAsked) announce(`${count(answer.found)} registrations`);
       } catch (error) {
-        say(found, error.status === 404 ? "The registrations are in a service behind this node." : error.message);
+        say(summary, error.status === 404 ? "The registrations are in a service behind this node." : error.message);
       }
     }
     form.addEventListener("submit", (event) => {
@@ -52,7 +52,7 @@ export function openRecords(root, { model, connection, announce }) {
       look(true);
     });
     look(false);
-    return card("Registrations", form, found, table.element);
+    return card("Registrations", form, summary, table.element);
   }
 
   function recordCell(row) {

@@ -90,12 +90,12 @@ export function openRefusals(root, { model, connection, announce, argument }) {
   });
   const elsewhere = el("p", { class: "muted", hidden: !model.about.node, text: "Shown is what this node refused and dropped. To explain a message, the other nodes are asked, too." });
   let others = { refusals: [], drops: [] };
-  /** What was asked for last; what is typed since then counts when it is submitted. */
+  /** The last query; a text typed later counts once it is submitted. */
   let wanted = { id: "", q: "" };
   root.append(el("h1", { text: "Why was this refused?" }), card("Find a message", form, error, elsewhere),
     card("Refusals", refusals.element), card("Drops", drops.element));
 
-  /** Ask the other nodes, each of which remembers what it refused itself; only when somebody asks. */
+  /** Ask the other nodes for their own refusals; only when the user submits a query. */
   async function askOthers() {
     others = { refusals: [], drops: [] };
     if (!model.about.node) return;
@@ -121,9 +121,9 @@ export function openRefusals(root, { model, connection, announce, argument }) {
         wanted = { id: id.value.trim().replace(/^#/, ""), q: text.value.trim() };
         await askOthers();
       }
-      const found = await connection.ask("refused", wanted);
+      const answer = await connection.ask("refused", wanted);
       error.textContent = "";
-      const [refused, dropped] = [[...found.refusals, ...others.refusals], [...found.drops, ...others.drops]];
+      const [refused, dropped] = [[...answer.refusals, ...others.refusals], [...answer.drops, ...others.drops]];
       refusals.set(refused);
       drops.set(dropped);
       if (isAsked) announce(`${refused.length} refusals, ${dropped.length} drops`);
@@ -134,7 +134,7 @@ export function openRefusals(root, { model, connection, announce, argument }) {
   look(Boolean(argument));
   let seen = null;
   return {
-    /** Look again when more was refused or dropped. */
+    /** Query again when more was refused or dropped. */
     update() {
       const now = model.sum("refused.") + model.sum("dropped.");
       if (seen !== null && now !== seen) look(false);

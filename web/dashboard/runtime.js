@@ -13,10 +13,10 @@ export function openRuntime(root, { model, connection, announce, argument: runti
   const link = facts(["Link", "Host", "Messages that wait to be written"]);
   const addresses = el("ul", { class: "addresses" });
   const paths = el("ul", { class: "addresses" });
-  const gone = el("p", { class: "notice", hidden: true });
+  const notice = el("p", { class: "notice", hidden: true });
   const refusals = refusalTable("Messages of this runtime that were refused", empty("Nothing of it was refused", ""));
   const story = new Story(runtime, announce);
-  const here = [
+  const cards = [
     el("div", { class: "columns" },
       card("Session", session.element), card("Stub", stub.element), card("Connection", link.element)),
     el("div", { class: "columns" }, card("Addresses", addresses), card("Paths it subscribes to", paths)),
@@ -24,42 +24,42 @@ export function openRuntime(root, { model, connection, announce, argument: runti
   root.append(
     el("p", { class: "back" }, el("a", { href: "#/fleet", text: "Fleet" })),
     el("h1", {}, el("span", { text: shortName(runtime) }), " ", state),
-    el("p", { class: "mono muted", text: runtime }), gone,
-    here[0], card("Story of the connection", story.element), here[1],
+    el("p", { class: "mono muted", text: runtime }), notice,
+    cards[0], card("Story of the connection", story.element), cards[1],
     card("Refusals", refusals.element),
   );
 
   async function look() {
     try {
-      const shown = await connection.ask("runtime", { runtime });
-      gone.hidden = true;
-      for (const part of here) part.hidden = false;
-      state.replaceChildren(badge(shown.state));
-      session.set([shown.state, clock(model.rows.get(runtime)?.since ?? model.at),
-        shown.user ? `${shown.user} (digest)` : "no login", count(shown.waiting)]);
-      stub.set([shown.stub, shown.link?.form ?? "–"]);
-      link.set([shown.link?.name ?? "none: it is detached", shown.link?.host || "–", count(shown.link?.waiting)]);
-      list(addresses, shown.addresses, shown.counts.addresses, "It has no addresses besides its own.");
-      list(paths, shown.paths, shown.counts.paths, "It subscribes to nothing.");
+      const answer = await connection.ask("runtime", { runtime });
+      notice.hidden = true;
+      for (const part of cards) part.hidden = false;
+      state.replaceChildren(badge(answer.state));
+      session.set([answer.state, clock(model.rows.get(runtime)?.since ?? model.at),
+        answer.user ? `${answer.user} (digest)` : "no login", count(answer.waiting)]);
+      stub.set([answer.stub, answer.link?.form ?? "–"]);
+      link.set([answer.link?.name ?? "none: it is detached", answer.link?.host || "–", count(answer.link?.waiting)]);
+      list(addresses, answer.addresses, answer.counts.addresses, "It has no addresses besides its own.");
+      list(paths, answer.paths, answer.counts.paths, "It subscribes to nothing.");
     } catch (error) {
       if (error.status === 404) away(error.said.elsewhere);
     }
   }
 
-  /** Say that there is no session, or that another node has it; of that one nothing is known here. */
+  /** Show that there is no session, or that another node has it and this one knows no more. */
   function away(elsewhere) {
-    gone.hidden = false;
-    for (const part of here) part.hidden = Boolean(elsewhere);
+    notice.hidden = false;
+    for (const part of cards) part.hidden = Boolean(elsewhere);
     state.replaceChildren(badge(elsewhere ? "elsewhere" : "closed"));
-    gone.replaceChildren(...(elsewhere
+    notice.replaceChildren(...(elsewhere
       ? ["The session of this runtime is at the node ", nodeLink(elsewhere.node, elsewhere.url, runtimeLink(runtime)), ", which knows its link, addresses and messages. Shown is what happened here."]
       : ["This runtime has no session now. Its story is kept for a while."]));
   }
 
   async function tell() {
     try {
-      const found = await connection.ask("story", { runtime, after: story.lastEvent, hop: story.lastHop });
-      story.take(found);
+      const news = await connection.ask("story", { runtime, after: story.lastEvent, hop: story.lastHop });
+      story.take(news);
     } catch {
       // The header says that the connection is lost.
     }

@@ -42,7 +42,7 @@ export class Story {
     this.watcher.disconnect();
   }
 
-  /** Take what is new. */
+  /** Take the new events, hops and messages. */
   take({ events, hops, watched }) {
     say(this.note, watched
       ? "Messages are shown while this page is open: their heads only, never a body."
@@ -77,10 +77,10 @@ export class Story {
     for (const part of [this.player, this.frame, this.list]) part.hidden = isEmpty;
     this.none.hidden = !isEmpty;
     if (isEmpty) return;
-    const here = this.items[this.at];
-    const words = `${count(this.at + 1)} of ${count(this.items.length)}, ${clock(here.at)}`;
+    const item = this.items[this.at];
+    const words = `${count(this.at + 1)} of ${count(this.items.length)}, ${clock(item.at)}`;
     say(this.now, words);
-    this.range.setAttribute("aria-valuetext", `${words}: ${here.text}`);
+    this.range.setAttribute("aria-valuetext", `${words}: ${item.text}`);
     const first = Math.max(0, Math.min(this.at - ROWS + 4, this.items.length - ROWS));
     const shown = this.items.slice(first, first + ROWS);
     this.list.replaceChildren(...shown.map((item, place) => el("li", {

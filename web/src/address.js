@@ -8,7 +8,7 @@ const DOMAIN = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/;
 const SEGMENT = /^(?:[A-Za-z0-9._~!$&'()*+,;=:@#%-]+|[a-z][a-z0-9+.-]*:)$/;
 const SERVICES = ["msg-node.", "registry.", "idm.", "qos.", "catalogue."];
 
-/** A text is no address: its author must act. */
+/** A text is no address: its author has to correct it. */
 export class AddressError extends Error {
   /**
    * @param {string} text

@@ -20,12 +20,12 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
 /** @typedef {(response: Message) => void} Reply */
 
 /**
- * A listener. `take` returns false if it has no room; a stub always has, and sends at once.
+ * A listener. `take` returns false if it has no room; a stub always has room, and sends at once.
  * @typedef {{name: string, take: (message: Message) => boolean, isStub?: boolean}} Listener
  */
 
 /**
- * What judges a message: null permits it, a text says why not.
+ * Judges a message: null permits it, a text is the reason of its refusal.
  * @typedef {(message: Message, direction: "in" | "out") => string | null} Policy
  */
 
@@ -36,7 +36,7 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  */
 
 /**
- * Where a message goes that has no listener here: to a stub, or nowhere.
+ * The way of a message that has no listener here: to a stub, or nowhere.
  * @typedef {{stub: string} | {code: number, why: string, retryAfter?: number}} Way
  */
 
@@ -187,7 +187,7 @@ export class MiniBus {
 }
 
 /**
- * Deploy a stub: its sandbox, its right to send, and who hears of its status.
+ * Deploy a stub: make its sandbox, grant it to send, and register who hears of its status.
  *
  * @template {Listener} S
  * @param {MessageBus} bus
@@ -209,7 +209,7 @@ export function deployStub(bus, trace, { url, origin, agent, status }, make) {
   };
   try {
     const stub = make(new Port(bus, url));
-    /** Let it have messages. */
+    /** Deliver messages to it. */
     const open = () => {
       miniBus.listen("*", stub);
       trace.step("loader", deployment.step("loaded"));
@@ -322,7 +322,7 @@ const isOfSession = ({ type, to }) =>
   /^domain:\/\/msg-node\.[^/]+\/(session|sm|.*address-allocation)(\/|$)/.test(to) || (type !== "read" && /^domain:\/\/registry\./.test(to));
 
 /**
- * Return whether a stub brings a message from outside; what it says for itself it does not stamp.
+ * Return whether a stub brings a message from outside; its own messages have no stamp.
  *
  * @param {Message} message
  * @param {string} by
@@ -377,17 +377,17 @@ export class MessageBus {
     /** Finds the way of messages that have no listener here. @type {(message: Message) => Way} */
     this.resolve = () => ({ code: CODES.UNAVAILABLE, why: "there is no way out yet" });
     /**
-     * Says whether the peer of a link owns an address (I-B10).
+     * Returns whether the peer of a link owns an address (I-B10).
      * @type {(link: string, address: string) => boolean}
      */
     this.isOfPeer = () => false;
     /**
-     * Says by which link what an object publishes was asked for; null: by none (I-D1).
+     * Returns the link by which the publications of an object were asked for; null: by none (I-D1).
      * @type {(object: string) => string | null}
      */
     this.eventsBy = () => null;
     /**
-     * Notes that somebody has sent in the name of others.
+     * Is called when a sender has used an address of others.
      * @type {(by: string, address: string) => void}
      */
     this.onForged = () => {};
@@ -437,9 +437,9 @@ export class MessageBus {
    * @param {string} writer address of the component that changes the table
    */
   listen(address, listener, writer) {
-    const there = this.#listeners.get(address) ?? [];
-    if (there.includes(listener)) return;
-    this.#listeners.set(address, [...there, listener]);
+    const listeners = this.#listeners.get(address) ?? [];
+    if (listeners.includes(listener)) return;
+    this.#listeners.set(address, [...listeners, listener]);
     this.#trace.row("bus", "add", "listeners", address, listener.name, writer);
   }
 
@@ -449,9 +449,9 @@ export class MessageBus {
    * @param {string} writer
    */
   unlisten(address, listener, writer) {
-    const there = this.#listeners.get(address) ?? [];
-    if (!there.includes(listener)) return;
-    const rest = there.filter((one) => one !== listener);
+    const listeners = this.#listeners.get(address) ?? [];
+    if (!listeners.includes(listener)) return;
+    const rest = listeners.filter((one) => one !== listener);
     if (rest.length) this.#listeners.set(address, rest);
     else this.#listeners.delete(address);
     this.#trace.row("bus", "del", "listeners", address, listener.name, writer);
@@ -470,7 +470,7 @@ export class MessageBus {
    * @param {string} writer
    */
   follow(address, component, writer) {
-    for (const one of this.#listeners.get(component) ?? []) this.listen(address, one, writer);
+    for (const listener of this.#listeners.get(component) ?? []) this.listen(address, listener, writer);
   }
 
   /**
@@ -479,7 +479,7 @@ export class MessageBus {
    * @param {string} writer
    */
   unfollow(address, component, writer) {
-    for (const one of this.#listeners.get(component) ?? []) this.unlisten(address, one, writer);
+    for (const listener of this.#listeners.get(component) ?? []) this.unlisten(address, listener, writer);
   }
 
   // ---- in
@@ -565,7 +565,7 @@ export class MessageBus {
   }
 
   /**
-   * Refuse what a younger message has overtaken by another path.
+   * Refuse a message that a younger one has overtaken by another path.
    *
    * @param {Submitted} submitted
    */
@@ -640,9 +640,9 @@ export class MessageBus {
       if (why !== null) return denied(why);
     }
     if (isAnswer && origin === "local") return null;
-    const there = isAnswer ? null : this.#open.find(message);
-    if (this.#seen.isNew(message, this.#tools.clock.now()) && !there) return null;
-    const before = there?.request ?? (isAnswer ? null : this.#answers.find(message)?.request);
+    const transaction = isAnswer ? null : this.#open.find(message);
+    if (this.#seen.isNew(message, this.#tools.clock.now()) && !transaction) return null;
+    const before = transaction?.request ?? (isAnswer ? null : this.#answers.find(message)?.request);
     const isSame = !before || messages.sameRequest(before, message);
     const why = isSame ? "this request has been made before" : "another request had this id";
     return { reason: DROPS.DUPLICATE, why, code: isSame ? null : CODES.MALFORMED };
@@ -694,7 +694,7 @@ export class MessageBus {
     if (isBelow(address, this.#tools.runtime)) return true;
     for (const { origin, addresses } of this.#granted.values()) {
       if (origin !== "local") continue;
-      for (const one of addresses) if (isBelow(address, one)) return true;
+      for (const own of addresses) if (isBelow(address, own)) return true;
     }
     return false;
   }
@@ -947,7 +947,7 @@ export class MessageBus {
   }
 
   /**
-   * Answer a request that nobody waits for any more.
+   * Answer a request whose transaction has ended.
    *
    * @param {{request: Message, waiter: Waiter, step: import("./machine.js").Step}} ended
    * @param {number} code
@@ -980,7 +980,7 @@ export class MessageBus {
   }
 
   /**
-   * Take back what a component cannot handle any more.
+   * Take back a message that a component cannot handle any more.
    *
    * @param {Message} message
    * @param {number} code
@@ -1006,7 +1006,7 @@ export class MessageBus {
   }
 
   /**
-   * Give a component what came to another part of this runtime.
+   * Give a component a message that came to another part of this runtime.
    *
    * @param {Message} message
    * @param {string} component

@@ -1,4 +1,4 @@
-/** What was refused and dropped, and why. */
+/** The messages that were refused or dropped, with the reason of each. */
 
 import { DROPS_KEPT } from "./constants.js";
 

@@ -1,4 +1,4 @@
-/** The host of a core: calls, what the core asks for, and the time of its next call. */
+/** The host of a core: calls, the commands of the core, and the time of its next call. */
 
 import { Alarm } from "./clock.js";
 

@@ -1,4 +1,4 @@
-/** What code of a hyperty may use, in a Worker and in the page alike. */
+/** The objects that the code of a hyperty may use, in a Worker and in the page alike. */
 
 import { canonical, inboxOf, registrationOf } from "./address.js";
 import { BODY_BYTES, CODES } from "./constants.js";
@@ -11,7 +11,7 @@ import { codeOf, isRequest, isSuccess, normalise, reasonIn, refuse, replyTo } fr
 /** @typedef {import("./json.js").JsonObject} JsonObject */
 
 /**
- * What a hyperty has of the runtime.
+ * The functions of the runtime that a hyperty may call.
  * @typedef {object} Outlet
  * @property {(message: Message) => void} post
  * @property {(message: Message, terms?: {provisional?: (message: Message) => void}) =>
@@ -51,7 +51,7 @@ export class Refusal extends Error {
 }
 
 /**
- * Make something of what a user gives; what is malformed is refused.
+ * Return what `act` makes of a user's value; a malformed value is refused.
  *
  * @template T
  * @param {() => T} act
@@ -83,7 +83,7 @@ function carried(body) {
   return copy;
 }
 
-/** A hyperty: an address, and what it sends. */
+/** A hyperty: its address, and the functions by which it sends. */
 export class Hyperty {
   #outlet;
   /** @type {import("./objects.js").Objects | null} */
@@ -193,14 +193,14 @@ export class Hyperty {
     if (!registry) throw new TypeError("this hyperty follows records in its Worker; a page follows them by its runtime");
     const record = canonical(url);
     const body = { resources: [registrationOf(record)] };
-    const there = this.#followed.get(record) ?? { reports: new Set() };
-    this.#followed.set(record, there);
-    const { reports, last } = there;
-    const one = { report };
-    reports.add(one);
+    const followed = this.#followed.get(record) ?? { reports: new Set() };
+    this.#followed.set(record, followed);
+    const { reports, last } = followed;
+    const follower = { report };
+    reports.add(follower);
     if (last !== undefined) queueMicrotask(() => report(last));
     const leave = async () => {
-      if (!reports.delete(one) || reports.size) return;
+      if (!reports.delete(follower) || reports.size) return;
       this.#followed.delete(record);
       await this.ask("unsubscribe", registry, body);
     };
@@ -217,10 +217,10 @@ export class Hyperty {
    * @param {string | null} status
    */
   told(record, status) {
-    const there = this.#followed.get(record);
-    if (!there) return;
-    there.last = status;
-    for (const { report } of there.reports) {
+    const followed = this.#followed.get(record);
+    if (!followed) return;
+    followed.last = status;
+    for (const { report } of followed.reports) {
       try {
         report(status);
       } catch (error) {
@@ -229,7 +229,7 @@ export class Hyperty {
     }
   }
 
-  /** Load what data objects need. */
+  /** Load the code of data objects. */
   async loadObjects() {
     const { objects } = this.#outlet;
     if (!objects) throw new TypeError("this hyperty has its data objects in its Worker");

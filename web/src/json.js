@@ -5,7 +5,7 @@ import * as constants from "./constants.js";
 
 /** @typedef {null | boolean | number | string | Json[] | JsonObject} Json */
 /**
- * A JSON object; a key whose value is undefined is not there.
+ * A JSON object; a key whose value is undefined is absent.
  * @typedef {{[key: string]: Json | undefined}} JsonObject
  */
 
@@ -69,16 +69,16 @@ export function checkSize(value, depth = 0) {
     throw new BadMessageError(`JSON is nested deeper than ${constants.MAX_JSON_DEPTH}`, CODES.TOO_LARGE);
   }
   if (Array.isArray(value)) {
-    for (const one of value) checkSize(one, depth + 1);
+    for (const part of value) checkSize(part, depth + 1);
     return;
   }
   const entries = Object.entries(value);
   if (entries.length > constants.MAX_JSON_KEYS) {
     throw new BadMessageError(`an object has more than ${constants.MAX_JSON_KEYS} keys`, CODES.TOO_LARGE);
   }
-  for (const [key, one] of entries) {
+  for (const [key, part] of entries) {
     checkText(key);
-    checkSize(one, depth + 1);
+    checkSize(part, depth + 1);
   }
 }
 
@@ -93,7 +93,7 @@ function checkText(text) {
   }
 }
 
-/** What a text has, if something in it may be beyond what JSON can say everywhere. */
+/** Matches a text with something that not every reader of JSON understands. */
 const SUSPECT = /\\u[dD][89a-fA-F]|[\ud800-\udfff]|[0-9][eE]|[0-9]{300}/;
 
 /** @param {Json} value */
@@ -101,16 +101,16 @@ function checkValues(value) {
   /** @type {(Json | undefined)[]} */
   const left = [value];
   while (left.length) {
-    const one = left.pop();
-    const isOdd = typeof one === "string" ? LONE.test(one) : typeof one === "number" && !Number.isFinite(one);
+    const part = left.pop();
+    const isOdd = typeof part === "string" ? LONE.test(part) : typeof part === "number" && !Number.isFinite(part);
     if (isOdd) throw new BadMessageError("this is no JSON");
-    if (Array.isArray(one)) for (const part of one) left.push(part);
-    else if (isObject(one)) for (const pair of Object.entries(one)) left.push(...pair);
+    if (Array.isArray(part)) for (const element of part) left.push(element);
+    else if (isObject(part)) for (const pair of Object.entries(part)) left.push(...pair);
   }
 }
 
 /**
- * Write a value as JSON that everybody reads as what it was; NaN would be written as null.
+ * Write a value as JSON; one that JSON cannot write exactly is refused: NaN would become null.
  *
  * @param {Json | undefined} value
  * @returns {string} that of null, if the value is undefined
@@ -150,7 +150,7 @@ const HEAD_PART =
   /"(id|type|from|to|code)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\]]/gs;
 
 /**
- * Return envelope and code of what is no JSON, as far as they can be read.
+ * Return envelope and code of a text that is no JSON, as far as they can be read.
  *
  * @param {string} text
  * @returns {JsonObject}

@@ -23,7 +23,7 @@ export function fromBase64url(text) {
 }
 
 /**
- * Return what is in a part of a token; nothing is verified.
+ * Return the JSON in a part of a token; nothing is verified.
  *
  * @param {string} part
  * @returns {any}
@@ -52,7 +52,7 @@ export const sha256Hex = async (content) =>
 export const thumbprintOf = async (publicKey) =>
   base64url(await sha256(`{"crv":"Ed25519","kty":"OKP","x":"${publicKey}"}`));
 
-/** A runtime's private key; a browser never gives its private part out. */
+/** A runtime's private key; the browser never reveals its private part. */
 export class RuntimeKey {
   #pair;
 

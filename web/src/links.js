@@ -325,13 +325,13 @@ export class LinkTable {
    */
   bind(entity, remote) {
     const entry = this.#entries.get(remote);
-    const there = this.#remoteOf.get(entity);
-    if (entry && there !== remote && entry.entities.size < constants.MAX_LINK_ENTITIES) {
+    const bound = this.#remoteOf.get(entity);
+    if (entry && bound !== remote && entry.entities.size < constants.MAX_LINK_ENTITIES) {
       this.entryOf(entity)?.entities.delete(entity);
       this.#remoteOf.set(entity, remote);
       entry.entities.add(entity);
       this.#changeRow(entry);
-    } else if (there !== undefined && there !== remote) this.unbind(entity);
+    } else if (bound !== undefined && bound !== remote) this.unbind(entity);
   }
 
   /**
@@ -478,29 +478,29 @@ export class LinkTable {
    */
   #invite(fresh, now) {
     const { remote, link } = fresh;
-    const there = this.#entries.get(remote);
-    if (!there) return this.#begin(fresh, now);
-    if (there.beside) {
+    const present = this.#entries.get(remote);
+    if (!present) return this.#begin(fresh, now);
+    if (present.beside) {
       // The older of two ends.
-      if (there.beside.role === "handler") this.#endBeside(there, there.beside);
-      else this.#remove(there, now);
+      if (present.beside.role === "handler") this.#endBeside(present, present.beside);
+      else this.#remove(present, now);
       return this.#invite(fresh, now);
     }
-    const step = there.contest(this.#runtime, link);
+    const step = present.contest(this.#runtime, link);
     if (step.new === "yielding" || step.new === "bound") this.#port.addPeer(link, remote);
     this.#port.step(step);
     if (step.new === "removed") {
-      fresh.entities = there.entities;
-      there.change("del");
+      fresh.entities = present.entities;
+      present.change("del");
       this.#port.linkDown(remote);
       this.#port.forgetRoutes();
-      there.letGo();
+      present.letGo();
       this.#begin(fresh, now);
     } else if (step.new === "yielding") {
       this.#entries.set(remote, fresh);
-      there.yieldTo(fresh, now);
+      present.yieldTo(fresh, now);
       fresh.change("upd");
-    } else if (step.new === "bound") there.beside = fresh;
+    } else if (step.new === "bound") present.beside = fresh;
   }
 
   /**

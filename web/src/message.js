@@ -103,13 +103,13 @@ export const keyOf = (message) =>
  */
 export function replyTo(request, code, body = {}) {
   /** @type {JsonObject} */
-  const said = { code, ...body };
+  const answer = { code, ...body };
   if (code === CODES.UNAVAILABLE) {
     // It means "not now": a refusal that another attempt does not change has another code.
-    said.description ??= "it cannot be done now";
-    said.retryAfter ??= constants.RETRY_AFTER;
+    answer.description ??= "it cannot be done now";
+    answer.retryAfter ??= constants.RETRY_AFTER;
   }
-  return { id: request.id, type: "response", from: request.to, to: request.from, body: said };
+  return { id: request.id, type: "response", from: request.to, to: request.from, body: answer };
 }
 
 /**
@@ -524,9 +524,9 @@ function forwarded(body) {
   const inner = body.message;
   if (!json.isObject(inner)) throw new json.BadMessageError("forward needs a message in body.message");
   const { identity: _, ...message } = envelope(has(inner, "body") ? inner : { ...inner, body: {} });
-  const shown = message.type === "forward" ? message.body : bodyOf(message);
+  const content = message.type === "forward" ? message.body : bodyOf(message);
   const { id, type, from, to } = message;
-  return { ...body, message: { id, type, from, to, ...(has(inner, "body") ? { body: shown } : {}) } };
+  return { ...body, message: { id, type, from, to, ...(has(inner, "body") ? { body: content } : {}) } };
 }
 
 /**
@@ -632,7 +632,7 @@ export function writeLine({ id, type, from, to, body }) {
 }
 
 /**
- * Return as few frames as the limits allow, with all lines in order.
+ * Return all lines in order, in as few frames as the limits allow.
  *
  * @param {string[]} lines
  * @returns {string[]}

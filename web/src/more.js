@@ -1,4 +1,4 @@
-/** What a page loads when it uses data objects or Workers. */
+/** The module that a page loads when it uses data objects or Workers. */
 
 export { Objects } from "./objects.js";
 export { Sandbox } from "./sandbox.js";

@@ -23,7 +23,7 @@ const PROTOCOL = "protofly.v1";
  */
 
 /**
- * What a node has said of this runtime.
+ * The statements of a node about this runtime.
  * @typedef {{identity: import("./message.js").SenderIdentity | null, statement: string | null,
  *   domainKeys: JsonObject | null,
  *   assertion: string | null}} Said
@@ -82,7 +82,7 @@ export class NodeStub {
       refuse: (...refused) => this.#refuse(...refused),
       drop: (...dropped) => this.#drop(...dropped),
       ended: () => {
-        for (const asked of this.#leaveAsked.splice(0)) port.post(messages.replyTo(asked, CODES.OK));
+        for (const request of this.#leaveAsked.splice(0)) port.post(messages.replyTo(request, CODES.OK));
       },
     };
     this.#host = new Host(tools.clock, does, (asked) =>
@@ -320,7 +320,7 @@ export class NodeStub {
   }
 
   /**
-   * End a link because of what the node sent.
+   * End a link because of a message of the node.
    *
    * @param {Link} link
    * @param {string} why
@@ -404,7 +404,7 @@ export class NodeStub {
 }
 
 /**
- * Return for how many seconds a statement of the domain is valid; null: it says nothing.
+ * Return for how many seconds a statement of the domain is valid; null: it has no such time.
  *
  * @param {string | null} statement
  */
@@ -430,7 +430,7 @@ function claimsOf(token) {
 /** @typedef {{token: string | null, error: string}} Login */
 
 /**
- * What a link reports.
+ * The events that a link reports.
  * @typedef {{opened: () => unknown, lost: (why: string) => unknown,
  *   wrote: (count: number) => unknown, read: (frame: unknown) => unknown}} Events
  */
@@ -533,7 +533,7 @@ class Link {
     if (count) this.#events.wrote(count);
   }
 
-  /** Return whether one more malformed line is borne. */
+  /** Return whether one more malformed line is accepted. */
   mayErr() {
     const now = this.#clock.now();
     this.#errors = [...this.#errors.filter((at) => now - at < constants.ERROR_WINDOW), now];

@@ -19,7 +19,7 @@ import { ObserverCore } from "./sync/copy.js";
 /** @typedef {import("./value.js").Change} Change */
 
 /**
- * What the objects of a hyperty use of its runtime.
+ * The functions of its runtime that the objects of a hyperty use.
  * @typedef {object} ObjectHost
  * @property {string} url address of the hyperty
  * @property {string} runtime
@@ -29,7 +29,7 @@ import { ObserverCore } from "./sync/copy.js";
  * @property {import("./clock.js").Clock} clock
  */
 
-/** Answers of routers to a new child that may have been created all the same. */
+/** Answers of routers that leave open whether a new child was created. */
 const UNDECIDED = /** @type {number[]} */ ([CODES.TIMEOUT, CODES.UNAVAILABLE]);
 /** Answers after which a read is made again. */
 const PASSING = [CODES.TIMEOUT, CODES.INTERNAL, CODES.BAD_BACKEND, CODES.UNAVAILABLE, CODES.BACKEND_TIMEOUT];
@@ -430,7 +430,7 @@ export class ReportedObject extends Emitter {
   }
 
   /**
-   * Give it another value, as a whole.
+   * Replace its whole value.
    *
    * @param {JsonObject} value
    */
@@ -505,7 +505,7 @@ export class ReportedObject extends Emitter {
   listed({ value, operation, version }) {
     if (version !== this.#listed + 1) return void this.readObservers();
     this.#listed = version;
-    for (const one of Array.isArray(value) ? value : []) this.#observes(textOf(one), operation === "add");
+    for (const observer of Array.isArray(value) ? value : []) this.#observes(textOf(observer), operation === "add");
   }
 
   /** Read the list of observers. */
@@ -513,9 +513,9 @@ export class ReportedObject extends Emitter {
     const { value } = (await this.#host.port.ask("read", `${this.url}/observers`, {})).body;
     if (!isObject(value) || !Array.isArray(value.observers) || numberOf(value.version) < this.#listed) return;
     this.#listed = numberOf(value.version);
-    const there = new Set(value.observers.map(textOf));
-    for (const one of this.observers) if (!there.has(one)) this.#observes(one, false);
-    for (const one of there) if (!this.#observers.has(one)) this.#observes(one, true);
+    const named = new Set(value.observers.map(textOf));
+    for (const observer of this.observers) if (!named.has(observer)) this.#observes(observer, false);
+    for (const observer of named) if (!this.#observers.has(observer)) this.#observes(observer, true);
   }
 
   /**
@@ -661,7 +661,7 @@ export class ObservedObject extends Emitter {
   }
 
   /**
-   * Follow it no more, for a reason that its user learns.
+   * Stop following it, for a reason that its user is told.
    *
    * @param {Refusal} refusal
    */
@@ -732,7 +732,7 @@ export class ObservedObject extends Emitter {
     });
   }
 
-  /** Stop to observe it. Idempotent. */
+  /** Stop observing it. Idempotent. */
   close() {
     this.#closing ??= (async () => {
       if (this.#end) return;
@@ -792,7 +792,7 @@ export class Objects {
       const object = new ReportedObject(this, this.#host, url, { schema: address, name, data });
       this.#reported.set(url, object);
       await object.readObservers();
-      for (const one of observers) void object.invite(one).catch(() => {});
+      for (const observer of observers) void object.invite(observer).catch(() => {});
       return object;
     } finally {
       this.#creating -= 1;
@@ -868,8 +868,8 @@ export class Objects {
   /** @param {Message} message */
   #heard(message) {
     const { to, from, type, body } = message;
-    const found = /^(.*)\/(changes|observers|children\/[^/]+)$/s.exec(to);
-    const [, url, part] = found ?? [];
+    const match = /^(.*)\/(changes|observers|children\/[^/]+)$/s.exec(to);
+    const [, url, part] = match ?? [];
     if (part === "observers") {
       if (type === "update" && from === url) this.#reported.get(url)?.listed(body);
     } else if (part === "changes") {
@@ -882,10 +882,10 @@ export class Objects {
     return true;
   }
 
-  /** End all of it without a word: the hyperty is gone. */
+  /** End everything without messages: the hyperty has left. */
   end() {
-    for (const one of this.#reported.values()) one.children.end();
-    for (const one of [...this.#observed.values()]) one.giveUp(new Refusal(CODES.GONE, LEAVES));
+    for (const object of this.#reported.values()) object.children.end();
+    for (const object of [...this.#observed.values()]) object.giveUp(new Refusal(CODES.GONE, LEAVES));
   }
 }
 

@@ -303,13 +303,13 @@ export class Registry {
    * @param {Message} message
    */
   #seen(message) {
-    const there = this.#stub;
-    if (!there || message.from !== there.url) return true;
+    const stub = this.#stub;
+    if (!stub || message.from !== stub.url) return true;
     const { domain, trace } = this.#tools;
     const state = textOf(message.body.value);
-    const was = there.state;
-    there.state = state;
-    trace.row("registry", "upd", "stubs", domain, `${there.url} ${state}`, "registry");
+    const was = stub.state;
+    stub.state = state;
+    trace.row("registry", "upd", "stubs", domain, `${stub.url} ${state}`, "registry");
     if (state === "failed" && was === "disconnected") {
       // It refuses what comes: another stub would log in again.
       this.endReason = reasonIn(message);
@@ -323,7 +323,7 @@ export class Registry {
       const isNew = this.#link !== null && this.#link !== link;
       this.#link = link;
       if (isNew) {
-        void this.#replay(there.url, link);
+        void this.#replay(stub.url, link);
       }
     }
     return true;
@@ -331,11 +331,11 @@ export class Registry {
 
   /** @param {string} why */
   #failed(why) {
-    const there = this.#stub;
-    if (!there) return;
+    const stub = this.#stub;
+    if (!stub) return;
     this.#cooling = { until: this.#tools.clock.now() + constants.RETRY_COOL_DOWN, why };
-    this.#removed(there.url, "deployed");
-    void this.#disconnect(there.url).then(there.clear);
+    this.#removed(stub.url, "deployed");
+    void this.#disconnect(stub.url).then(stub.clear);
   }
 
   /**
@@ -361,11 +361,11 @@ export class Registry {
 
   /** End the session with the node. */
   async disconnect() {
-    const there = this.#stub;
-    if (!there) return;
-    await this.#disconnect(there.url);
-    this.#removed(there.url, there.state);
-    there.clear();
+    const stub = this.#stub;
+    if (!stub) return;
+    await this.#disconnect(stub.url);
+    this.#removed(stub.url, stub.state);
+    stub.clear();
   }
 
   // ---- addresses
@@ -517,11 +517,11 @@ export class Registry {
    */
   async follow(url, report) {
     const follower = { report };
-    const there = this.#followed.get(url) ?? new Set();
-    this.#followed.set(url, there.add(follower));
+    const followers = this.#followed.get(url) ?? new Set();
+    this.#followed.set(url, followers.add(follower));
     this.#bus.listen(urls.registrationOf(url), this.#reports, this.#port.url);
     const leave = async () => {
-      if (!there.delete(follower) || there.size) return;
+      if (!followers.delete(follower) || followers.size) return;
       this.#followed.delete(url);
       this.#bus.unlisten(urls.registrationOf(url), this.#reports, this.#port.url);
       await this.#watchRecord("unsubscribe", url);

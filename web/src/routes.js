@@ -327,8 +327,8 @@ export class Links {
    * @returns {Promise<JsonObject | null>}
    */
   #read(entity) {
-    const there = this.#reading.get(entity);
-    if (there) return there;
+    const pending = this.#reading.get(entity);
+    if (pending) return pending;
     const reading = this.#port.ask("read", registryOf(domainOf(entity)), { resource: entity }).then((answer) => {
       this.#reading.delete(entity);
       const { value } = answer.body;
@@ -543,9 +543,9 @@ export class Links {
    * @param {string} handler
    */
   async #register(link, handler) {
-    const there = this.#deployed.get(handler);
-    if (there) {
-      const { stub, miniBus } = there;
+    const deployed = this.#deployed.get(handler);
+    if (deployed) {
+      const { stub, miniBus } = deployed;
       const listener = {
         name: miniBus.name,
         /** @param {Message} message */
@@ -556,7 +556,7 @@ export class Links {
     }
     const answer = await this.#port.ask("subscribe", handler, { resources: [link], source: handler });
     const refusal = refusalIn(answer);
-    if (there && refusal === null) there.miniBus.listen(link, there.stub);
+    if (deployed && refusal === null) deployed.miniBus.listen(link, deployed.stub);
     this.#host.run((table, now) => table.registered(link, refusal, now));
   }
 
@@ -589,13 +589,13 @@ export class Links {
 
   /** @param {string} url */
   #undeploy(url) {
-    const there = this.#deployed.get(url);
-    if (!there) return;
+    const deployed = this.#deployed.get(url);
+    if (!deployed) return;
     this.#deployed.delete(url);
     // The stub that has just reported its end still has to give up its objects.
     queueMicrotask(() => {
-      there.stub.close();
-      there.clear();
+      deployed.stub.close();
+      deployed.clear();
     });
   }
 

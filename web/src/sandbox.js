@@ -133,35 +133,35 @@ export class Sandbox {
   /** @param {unknown} data */
   #heard(data) {
     if (this.#isOver) return;
-    const said = isObject(data) ? data : {};
-    if (said.do === "post" && typeof said.text === "string") this.#posted(said.text);
-    else if (said.do === "taken" && this.#waiting) this.#waiting -= 1;
-    else if (said.do === "told" && this.#isTelling) {
+    const word = isObject(data) ? data : {};
+    if (word.do === "post" && typeof word.text === "string") this.#posted(word.text);
+    else if (word.do === "taken" && this.#waiting) this.#waiting -= 1;
+    else if (word.do === "told" && this.#isTelling) {
       this.#isTelling = false;
       this.#tellNext();
-    } else if (said.do === "beat" && this.#beatAt === Infinity && this.#hasStarted) {
+    } else if (word.do === "beat" && this.#beatAt === Infinity && this.#hasStarted) {
       this.#silentAt = Infinity;
       this.#beatAt = this.#tools.clock.now() + constants.SANDBOX_BEAT;
       this.#schedule();
-    } else if (said.do === "started" && !this.#hasStarted) {
+    } else if (word.do === "started" && !this.#hasStarted) {
       this.#hasStarted = true;
       this.#started(null);
-    } else if (said.do === "load" && !this.#hasLoaded) {
+    } else if (word.do === "load" && !this.#hasLoaded) {
       this.#hasLoaded = true;
       void this.#load();
-    } else if (said.do === "failed") this.#end(typeof said.why === "string" ? said.why.slice(0, 500) : "it failed");
+    } else if (word.do === "failed") this.#end(typeof word.why === "string" ? word.why.slice(0, 500) : "it failed");
     // Nothing holds a flood of such words back from the page.
     else this.#end("it says what nobody has asked for");
   }
 
   async #load() {
-    let said;
+    let reply;
     try {
-      said = { text: await this.#options.objects() };
+      reply = { text: await this.#options.objects() };
     } catch (error) {
-      said = { why: String(error) };
+      reply = { why: String(error) };
     }
-    if (!this.#isOver) this.#channel.port1.postMessage({ do: "loaded", ...said });
+    if (!this.#isOver) this.#channel.port1.postMessage({ do: "loaded", ...reply });
   }
 
   /** @param {string} text */

@@ -23,7 +23,7 @@ import { isRequest } from "./message.js";
  */
 
 /**
- * What a stub asks for.
+ * The commands of a stub.
  * @typedef {object} StubPort
  * @property {(step: import("./machine.js").Step) => void} step
  * @property {() => void} dial `dialled` or `loseLink` follows
@@ -82,7 +82,7 @@ class Outbox {
     this.#port.queued(message);
   }
 
-  /** Let what was held back wait for its turn. */
+  /** Queue the messages that were held back. */
   endHold() {
     this.#waiting.push(...this.#held.splice(0));
   }
@@ -156,7 +156,7 @@ class Outbox {
     }
   }
 
-  /** Take back what the link did not send before it broke; it waits first. */
+  /** Take back the messages that the link did not send before it broke; they wait first. */
   keep() {
     const kept = this.#unwritten.splice(0);
     this.#waiting.unshift(...kept);
@@ -246,10 +246,10 @@ const TALKING = ["renewing", "open", "pinging"];
 /** The requests by which a runtime claims addresses, sets paths, and registers. */
 const RENEWALS = ["subscribe", "create", "update"];
 const ASKING = ["opening", "proving"];
-/** Answers to a re-open that say: there is no such session any more. */
+/** Answers to a re-open that mean that the session does not exist any more. */
 const FORGOTTEN = /** @type {number[]} */ ([CODES.GONE, CODES.UNAUTHENTICATED, CODES.NOT_FOUND]);
 const TURNED_AWAY = /** @type {number[]} */ ([CODES.UNAUTHENTICATED, CODES.FORBIDDEN]);
-/** Seconds after which a statement that did not come is asked for again. */
+/** Seconds after which a missing statement is asked for again. */
 const STATEMENT_RETRY = 60;
 
 /** One node stub: an entity of `stub_connection`, and one of `node_link`. */
@@ -270,11 +270,11 @@ export class StubClient {
   #renewAt = Infinity;
   #sliceAt = Infinity;
   #holdUntil = Infinity;
-  /** Number of the last session that has all that the runtime had before. */
+  /** Number of the last session in which the runtime has renewed its claims. */
   #renewed = 0;
   /** @type {string | null} */
   #owner;
-  /** When each was refused first. @type {Map<string, number>} */
+  /** The time at which each login was refused first. @type {Map<string, number>} */
   #refusedLogins = new Map();
   /** @type {number | null} */
   #endCode = null;
@@ -397,7 +397,7 @@ export class StubClient {
   }
 
   /**
-   * Let go what waited for the runtime to have everything at its session again.
+   * Send the messages that waited until the runtime had renewed its claims in the new session.
    *
    * @param {number} session
    * @param {number} now
@@ -566,7 +566,7 @@ export class StubClient {
   }
 
   /**
-   * Something has come from the node.
+   * Note that the node has sent something.
    *
    * @param {number} now
    */

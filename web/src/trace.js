@@ -33,7 +33,7 @@ function digested(value) {
 }
 
 /**
- * Return a short hash of any value: the same wherever it came to be.
+ * Return a short hash of any value, the same in every place.
  *
  * @param {Json} value
  */
@@ -79,7 +79,7 @@ export class Trace {
     this.record("trace", { k: "start", machine, val: SCHEMA });
   }
 
-  /** Where the text belongs below a directory of traces. */
+  /** Path of the text below a directory of traces. */
   get path() {
     const name = encodeURIComponent(this.node).replace(/[!'()*]/g, (one) =>
       `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -186,7 +186,7 @@ export class Trace {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Say that the run ended orderly. Idempotent. */
+  /** Record that the run ended orderly. Idempotent. */
   end() {
     if (!this.keeps || this.#ended) return;
     this.#ended = true;

@@ -14,7 +14,7 @@ import { address } from "./message.js";
  */
 
 /**
- * The effect of a change on one attribute; null: there was nothing, or is nothing any more.
+ * The effect of a change on one attribute; null: it had no value before, or has none now.
  * @typedef {{path: string, old: Json, new: Json, version: number}} ObjectChange
  */
 
@@ -187,19 +187,19 @@ function withoutAll(elements, gone) {
 export function isApplicable(value, { attribute, value: brought, attributeType, operation, index }) {
   if (attribute === undefined) return isObject(brought);
   /** @type {Json | undefined} */
-  let here = value;
+  let reached = value;
   for (const segment of attribute.split(".")) {
-    if (Array.isArray(here) && indexIn(here, segment) < 0) return false;
-    if (typeof here !== "object" || here === null) return here === undefined && index === undefined;
-    here = part(here, segment);
+    if (Array.isArray(reached) && indexIn(reached, segment) < 0) return false;
+    if (typeof reached !== "object" || reached === null) return reached === undefined && index === undefined;
+    reached = part(reached, segment);
   }
   if (attributeType !== "array" || (operation ?? null) === null) return true;
-  if (!Array.isArray(here)) return here === undefined && index === undefined;
+  if (!Array.isArray(reached)) return reached === undefined && index === undefined;
   if (index === undefined) return true;
-  if (operation === "add") return index <= here.length;
+  if (operation === "add") return index <= reached.length;
   const count = Array.isArray(brought) ? brought.length : brought;
   if (!Number.isSafeInteger(count) || Number(count) < 0) return false;
-  return count === 0 ? index === here.length - 1 : index + Number(count) <= here.length;
+  return count === 0 ? index === reached.length - 1 : index + Number(count) <= reached.length;
 }
 
 /**
@@ -262,11 +262,11 @@ const cut = (attribute, index, value) =>
  */
 function nameable(value, steps) {
   /** @type {Json | undefined} */
-  let here = value;
+  let reached = value;
   for (const [depth, step] of steps.entries()) {
-    if (typeof here !== "object" || here === null || step.includes("://")) return depth;
-    if (Array.isArray(here) && indexIn(here, step) < 0) return depth;
-    here = part(here, step);
+    if (typeof reached !== "object" || reached === null || step.includes("://")) return depth;
+    if (Array.isArray(reached) && indexIn(reached, step) < 0) return depth;
+    reached = part(reached, step);
   }
   return steps.length;
 }
@@ -366,10 +366,10 @@ function changedHere(present, { value = null, attributeType, operation, index })
  */
 export function canBeSet(value, path) {
   /** @type {Json | undefined} */
-  let here = value;
+  let reached = value;
   for (const segment of path.split(".")) {
-    if (Array.isArray(here) && indexIn(here, segment) < 0) return false;
-    here = part(here, segment);
+    if (Array.isArray(reached) && indexIn(reached, segment) < 0) return false;
+    reached = part(reached, segment);
   }
   return true;
 }

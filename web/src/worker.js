@@ -13,7 +13,7 @@ import { Trace } from "./trace.js";
 
 /** @typedef {import("./message.js").Message} Message */
 
-/** A sandbox could not be started, or has ended. */
+/** A sandbox could not start, or has ended. */
 export class SandboxError extends Error {
   /** @param {string} reason */
   constructor(reason) {
@@ -25,7 +25,7 @@ export class SandboxError extends Error {
 /** Name of a Worker that is a sandbox. */
 export const SANDBOX = "protofly-sandbox";
 
-/** What code of a hyperty may not use: it reaches outside, or keeps something there. */
+/** The globals that code of a hyperty may not use: they reach outside, or store something. */
 const CUT = [
   ...["fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "EventSource", "WebTransport"],
   ...["importScripts", "Worker", "SharedWorker", "BroadcastChannel", "indexedDB", "caches"],
@@ -113,9 +113,9 @@ async function run({ url, runtime, name, source, credits, id, port }) {
     (loading ??= (async () => {
       const answer = new Promise((resolve) => (loaded = resolve));
       post({ do: "load" });
-      const said = await answer;
-      if ("why" in said) throw new Error(`data objects cannot be loaded: ${said.why}`);
-      const { Objects } = await load(said.text);
+      const reply = await answer;
+      if ("why" in reply) throw new Error(`data objects cannot be loaded: ${reply.why}`);
+      const { Objects } = await load(reply.text);
       // Records of the page are its own; it believes none of a Worker.
       const trace = new Trace({ node: name, keeps: false });
       return new Objects({ url, runtime, port: own, trace, clock: CLOCK, nextId });
@@ -135,11 +135,11 @@ async function run({ url, runtime, name, source, credits, id, port }) {
     } else if (data.do === "loaded") loaded(data);
     else if (data.do === "answer") {
       const message = parse(data.text);
-      const one = waiting.get(message.id);
-      if (!data.isFinal) one?.provisional?.(message);
+      const waiter = waiting.get(message.id);
+      if (!data.isFinal) waiter?.provisional?.(message);
       else {
         waiting.delete(message.id);
-        one?.resolve(message);
+        waiter?.resolve(message);
       }
     } else if (data.do === "deliver" && code) {
       void hyperty.handle(code, parse(data.text)).finally(() => post({ do: "taken" }));

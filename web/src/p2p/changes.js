@@ -9,13 +9,13 @@ import { refuse, replyTo } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
 
-/** A link to a runtime is live, or no more; `isOver`: it does not come back.
+/** A link to a runtime became live or was lost; `isOver`: it does not come back.
  * @typedef {{remote: string, link: string | null, isOver?: boolean}} LinkChange */
 
-/** Addresses came to where a registry reports them, or left. @typedef {{isAdded: boolean, urls: string[]}} Change */
+/** Addresses that a registry added to its list, or removed. @typedef {{isAdded: boolean, urls: string[]}} Change */
 
 /**
- * What both cores ask for.
+ * The commands of both cores.
  * @typedef {object} ListsPort
  * @property {(step: import("../machine.js").Step) => void} step
  * @property {(message: Message) => void} answer
@@ -73,7 +73,7 @@ export class Followers {
   }
 
   /**
-   * A registry asks to follow. One that does so already may have missed the answer.
+   * A registry asks to follow; if it follows already, it may have missed the answer.
    *
    * @param {Message} request
    * @param {string} remote
@@ -107,15 +107,15 @@ export class Followers {
 
   /** @param {string} remote */
   #decide(remote) {
-    const one = this.#all.get(remote);
-    if (!one?.waiting) return;
-    const { waiting, life, link } = one;
+    const follower = this.#all.get(remote);
+    if (!follower?.waiting) return;
+    const { waiting, life, link } = follower;
     const listed = this.#listed();
     if (listed.length > MAX_LIST || listed.join("").length > MAX_LIST_BYTES) {
       return this.#end(remote, "refuse", "too much lives here to be listed", CODES.TOO_LARGE);
     }
-    one.waiting = null;
-    one.until = Infinity;
+    follower.waiting = null;
+    follower.until = Infinity;
     this.#port.step(life.step("accept"));
     this.#port.follow(link);
     this.#list(waiting);
@@ -133,10 +133,10 @@ export class Followers {
    * @param {number} [code]
    */
   #end(remote, trigger, why = "", code = CODES.GONE) {
-    const one = this.#all.get(remote);
-    if (!one) return;
+    const follower = this.#all.get(remote);
+    if (!follower) return;
     this.#all.delete(remote);
-    const { waiting, life, link } = one;
+    const { waiting, life, link } = follower;
     if (!waiting) this.#port.unfollow(link);
     this.#port.step(life.step(trigger, why));
     if (waiting) this.#port.answer(refuse(waiting, code, why));
@@ -147,10 +147,10 @@ export class Followers {
 export class Followed {
   #runtime;
   #port;
-  /** Those whose link is live; `early`: changes before the list.
+  /** Registries whose link is live; `early`: changes before the list.
    * @type {Map<string, {life: Entity, link: string, number: number, early: Change[]}>} */
   #all = new Map();
-  /** What was reported last, also by one whose link is lost. @type {Map<string, Set<string>>} */
+  /** The last reported addresses of each registry, also if its link is lost. @type {Map<string, Set<string>>} */
   #known = new Map();
   #asks = 0;
 
@@ -185,16 +185,16 @@ export class Followed {
    * @param {string} [why]
    */
   answered(remote, number, urls, why) {
-    const one = this.#all.get(remote);
-    if (one?.number !== number) return;
+    const list = this.#all.get(remote);
+    if (list?.number !== number) return;
     const former = this.#known.get(remote) ?? new Set();
     this.#known.delete(remote);
     const known = new Set(urls);
     if (!urls) this.#end(remote, why);
     else {
-      for (const change of one.early.splice(0)) applied(change, known);
+      for (const change of list.early.splice(0)) applied(change, known);
       this.#known.set(remote, known);
-      this.#port.step(one.life.step("snapshot"));
+      this.#port.step(list.life.step("snapshot"));
     }
     this.#compare(remote, former, known);
   }
@@ -205,18 +205,18 @@ export class Followed {
    * @param {Change} change
    */
   reported(remote, link, change) {
-    const one = this.#all.get(remote);
-    if (one?.link !== link) return;
-    this.#port.step(one.life.step("changed"));
+    const list = this.#all.get(remote);
+    if (list?.link !== link) return;
+    this.#port.step(list.life.step("changed"));
     const known = this.#known.get(remote);
-    if (one.life.state === "live" && known) {
+    if (list.life.state === "live" && known) {
       const former = new Set(known);
       applied(change, known);
       return this.#compare(remote, former, known);
     }
-    one.early.push(change);
-    const size = one.early.reduce((sum, { urls }) => sum + urls.join("").length, 0);
-    if (one.early.length <= EARLY_CHANGES && size <= LINK_ENTITY_BYTES) return;
+    list.early.push(change);
+    const size = list.early.reduce((sum, { urls }) => sum + urls.join("").length, 0);
+    if (list.early.length <= EARLY_CHANGES && size <= LINK_ENTITY_BYTES) return;
     this.#end(remote, "it sends too many changes before its list");
   }
 
@@ -225,10 +225,10 @@ export class Followed {
    * @param {string} [why]
    */
   #end(remote, why) {
-    const one = this.#all.get(remote);
+    const list = this.#all.get(remote);
     this.#all.delete(remote);
-    if (!one) return;
-    this.#port.step(one.life.step("given-up", why));
+    if (!list) return;
+    this.#port.step(list.life.step("given-up", why));
     this.#port.unlisten(remote);
   }
 

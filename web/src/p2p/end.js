@@ -16,10 +16,10 @@ import { Entity } from "../machine.js";
  *   until: number}} Standing
  */
 
-/** What the peer's object shows. @typedef {{status: string, sdp: string | null, ice: Ice[], standing: Standing}} Seen */
+/** The content of the peer's object. @typedef {{status: string, sdp: string | null, ice: Ice[], standing: Standing}} Seen */
 
 /**
- * What an end asks for.
+ * The commands of an end.
  * @typedef {object} LinkPort
  * @property {(step: import("../machine.js").Step) => void} step
  * @property {(state: string, why: string) => void} announce

@@ -11,7 +11,7 @@ import { asserted } from "./issuers.js";
 /** @typedef {import("./end.js").Ice} Ice */
 
 /**
- * What an offer or answer is good for; `answers` is empty for an offer.
+ * The set-up that an offer or answer belongs to; `answers` is empty for an offer.
  * @typedef {{signer: string, reader: string, object: string, answers: string, negotiation: number}} Bond
  */
 
@@ -67,14 +67,14 @@ const purposeOf = ({ answers }) => (answers ? "p2p-answer" : "p2p-offer");
  */
 export async function signed({ key, said }, bond, owner, sdp, fingerprint) {
   const { assertion, statement } = said;
-  const shown = {
+  const security = {
     publicKey: key.public,
     fingerprint,
     assertion: assertion ?? undefined,
     statement: statement ?? undefined,
   };
-  const signature = await key.sign(purposeOf(bond), await covered(bond, owner, shown, sdp, []));
-  return { ...shown, signature };
+  const signature = await key.sign(purposeOf(bond), await covered(bond, owner, security, sdp, []));
+  return { ...security, signature };
 }
 
 /**
@@ -159,10 +159,10 @@ export async function verified(identity, data, bond) {
  */
 async function signedIceOf(key, bond, sdp, listed) {
   /** @type {Ice[]} */
-  const found = [];
-  for (const one of listed.slice(0, MAX_ICE_CANDIDATES)) {
-    if (!isObject(one)) continue;
-    const { candidate, sdpMid, sdpMLineIndex, signature } = one;
+  const candidates = [];
+  for (const entry of listed.slice(0, MAX_ICE_CANDIDATES)) {
+    if (!isObject(entry)) continue;
+    const { candidate, sdpMid, sdpMLineIndex, signature } = entry;
     const ice = {
       candidate: textOf(candidate),
       sdpMid: typeof sdpMid === "string" ? sdpMid : null,
@@ -170,14 +170,14 @@ async function signedIceOf(key, bond, sdp, listed) {
     };
     const isFit = ice.candidate.length <= MAX_ICE_CANDIDATE && (!ice.candidate || / udp /i.test(ice.candidate));
     if (isFit && (await isSigned(key, "p2p-ice", await coveredOfIce(bond, sdp, ice), textOf(signature)))) {
-      found.push(ice);
+      candidates.push(ice);
     }
   }
-  return found;
+  return candidates;
 }
 
 /**
- * Return who vouches for a peer, and what is said of it; a text: why that is not enough.
+ * Return who vouches for a peer, and for which user; a text: why that is not enough.
  *
  * @param {Identity} identity
  * @param {JsonObject} shown
@@ -207,7 +207,7 @@ async function vouching(identity, { assertion, statement }, runtime, thumbprint)
 }
 
 /**
- * Return what the own domain states of a key, or why that does not count.
+ * Return the statement of the own domain about a key, or why it does not count.
  *
  * @param {Identity} identity
  * @param {string} text

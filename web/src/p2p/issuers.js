@@ -1,4 +1,4 @@
-/** What identity providers say of the key of a peer: `fsm/session/assertion.py`. */
+/** The tokens of identity providers about the key of a peer: `fsm/session/assertion.py`. */
 
 import { nodeOf, parse, write } from "../address.js";
 import { CLOCK_SKEW, SESSION_LIFE, TOKEN_LIFE, TOKEN_ROLES } from "../constants.js";
@@ -114,7 +114,7 @@ export function judged(claims, { clients = [] }, { thumbprint, meant, isOneOfSev
 }
 
 /**
- * Return what an identity provider says of a key, or why that does not count.
+ * Return the claims of an identity provider about a key, or why they do not count.
  *
  * @param {Record<string, Issuer>} issuers by the name that their tokens have
  * @param {string} text

@@ -36,7 +36,7 @@ export class LiveLink {
   #pairBytes = 0;
   #isAckDue = false;
   #isOver = false;
-  /** What the peer has done wrong. */
+  /** The error of the peer; empty: none. */
   #why = "";
   /** When the last malformed lines came. @type {number[]} */
   #errors = [];
@@ -149,7 +149,7 @@ export class LiveLink {
   }
 
   /**
-   * End the link because of what the peer wrote.
+   * End the link because of a line that the peer wrote.
    *
    * @param {string} drop
    * @param {string} why
@@ -181,7 +181,7 @@ export class LiveLink {
     arrived(stampedOne);
   }
 
-  /** Return whether one more malformed line is borne. */
+  /** Return whether one more malformed line is accepted. */
   #mayErr() {
     const now = this.#now;
     this.#errors = [...this.#errors.filter((at) => now - at < ERROR_WINDOW), now];
@@ -215,13 +215,13 @@ export class LiveLink {
     this.#channel.leave();
   }
 
-  /** Stop to use it now. */
+  /** Stop using it now. */
   breakOff() {
     this.#isOver = true;
     this.#schedule();
   }
 
-  /** Return, once, what the other end did not acknowledge, in order. */
+  /** Return once, in order, the messages that the other end did not acknowledge. */
   owed() {
     return this.#core.owed();
   }

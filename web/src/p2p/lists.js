@@ -113,11 +113,11 @@ export class Lists {
    * @param {string[]} gone
    */
   #list(remote, came, gone) {
-    for (const one of gone) {
-      this.#claims.delete(`${remote} ${one}`);
-      this.#links.left(one, remote);
+    for (const entity of gone) {
+      this.#claims.delete(`${remote} ${entity}`);
+      this.#links.left(entity, remote);
     }
-    for (const one of came) this.#claimed(one, remote);
+    for (const entity of came) this.#claimed(entity, remote);
     this.#read();
   }
 

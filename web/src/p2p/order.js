@@ -212,9 +212,9 @@ export class PairOrder {
    * @param {string} path the link that has brought it; empty: the node
    */
   isLate(message, path) {
-    const there = this.#came.get(`${message.from} ${message.to}`);
-    if (!there || isResponse(message) || message.id >= there.best) return false;
-    return Boolean(path || there.path) && !Number.isInteger(message.body.durable);
+    const received = this.#came.get(`${message.from} ${message.to}`);
+    if (!received || isResponse(message) || message.id >= received.best) return false;
+    return Boolean(path || received.path) && !Number.isInteger(message.body.durable);
   }
 
   /**
@@ -223,11 +223,11 @@ export class PairOrder {
    */
   came(message, path = "") {
     const pair = `${message.from} ${message.to}`;
-    const there = this.#came.get(pair) ?? { best: 0, path, answers: [] };
-    const isNew = isResponse(message) && !there.answers.includes(instanceId(message));
-    const answers = isNew ? [...there.answers, instanceId(message)].slice(-ORDER_SENT) : there.answers;
-    const isBest = !isResponse(message) && message.id >= there.best;
-    this.#came.keep(pair, isBest ? { best: message.id, path, answers } : { ...there, answers });
+    const received = this.#came.get(pair) ?? { best: 0, path, answers: [] };
+    const isNew = isResponse(message) && !received.answers.includes(instanceId(message));
+    const answers = isNew ? [...received.answers, instanceId(message)].slice(-ORDER_SENT) : received.answers;
+    const isBest = !isResponse(message) && message.id >= received.best;
+    this.#came.keep(pair, isBest ? { best: message.id, path, answers } : { ...received, answers });
     this.#releaseDue(kindOf(pair, message), ({ last }) => this.#has(pair, last));
   }
 
@@ -236,8 +236,8 @@ export class PairOrder {
    * @param {string | number} key
    */
   #has(pair, key) {
-    const there = this.#came.get(pair);
-    return typeof key === "number" ? (there?.best ?? 0) >= key : Boolean(there?.answers.includes(key));
+    const received = this.#came.get(pair);
+    return typeof key === "number" ? (received?.best ?? 0) >= key : Boolean(received?.answers.includes(key));
   }
 
   /**
@@ -263,25 +263,25 @@ export class PairOrder {
     const load = this.#load.get(link) ?? { pairs: 0, held: 0, bytes: 0 };
     const links = this.#waiting.get(kind) ?? new Map();
     /** @type {Waiting[]} */
-    const there = links.get(link) ?? [];
+    const queue = links.get(link) ?? [];
     const passed = Math.max(numberOf(line.age), 0);
     const bytes = memoryOf(line);
-    const isFull = load.bytes + bytes > HELD_BYTES || (!there.length && load.pairs >= ORDER_WAITS);
-    if (this.#has(pair, last) || passed >= REPLY_TIMEOUT || isFull) return this.#release(kind, link, there.length);
-    if (!there.length) load.pairs += 1;
-    else if (!there[there.length - 1].held.length) {
-      const empty = /** @type {Waiting} */ (there.pop());
+    const isFull = load.bytes + bytes > HELD_BYTES || (!queue.length && load.pairs >= ORDER_WAITS);
+    if (this.#has(pair, last) || passed >= REPLY_TIMEOUT || isFull) return this.#release(kind, link, queue.length);
+    if (!queue.length) load.pairs += 1;
+    else if (!queue[queue.length - 1].held.length) {
+      const empty = /** @type {Waiting} */ (queue.pop());
       empty.cancel();
       load.bytes -= empty.bytes;
     }
     /** @type {Waiting} */
     const latest = { last, top: numberOf(line.top), answers: new Set(line.answers), bytes, held: [], cancel: () => {} };
-    const release = () => this.#release(kind, link, there.indexOf(latest) + 1);
+    const release = () => this.#release(kind, link, queue.indexOf(latest) + 1);
     latest.cancel = this.#clock.at(this.#clock.now() + REPLY_TIMEOUT - passed, release);
-    there.push(latest);
+    queue.push(latest);
     load.bytes += bytes;
     this.#load.set(link, load);
-    this.#waiting.set(kind, links.set(link, there));
+    this.#waiting.set(kind, links.set(link, queue));
   }
 
   /**
@@ -291,8 +291,8 @@ export class PairOrder {
    * @param {(one: Waiting) => boolean} isDue
    */
   #releaseDue(kind, isDue) {
-    for (const [link, there] of [...(this.#waiting.get(kind) ?? [])]) {
-      this.#release(kind, link, there.map(isDue).lastIndexOf(true) + 1);
+    for (const [link, queue] of [...(this.#waiting.get(kind) ?? [])]) {
+      this.#release(kind, link, queue.map(isDue).lastIndexOf(true) + 1);
     }
   }
 
@@ -303,16 +303,16 @@ export class PairOrder {
    */
   #release(kind, link, count) {
     const links = this.#waiting.get(kind);
-    const there = links?.get(link);
+    const queue = links?.get(link);
     const load = this.#load.get(link);
-    if (!links || !there || !load) return;
-    const released = there.splice(0, count);
+    if (!links || !queue || !load) return;
+    const released = queue.splice(0, count);
     for (const { cancel, held, bytes } of released) {
       cancel();
       load.held -= held.length;
       load.bytes -= bytes;
     }
-    if (!there.length) {
+    if (!queue.length) {
       links.delete(link);
       if (!links.size) this.#waiting.delete(kind);
       load.pairs -= 1;

@@ -290,10 +290,10 @@ class LinkStub {
   #taken(message) {
     if (isResponse(message)) return;
     const { type, from, body } = message;
-    const shown = [...this.#ends.values()].find((one) => one.peerObject === body.resource);
-    if (type === "update" && from === this.#manager && shown) {
+    const end = [...this.#ends.values()].find((one) => one.peerObject === body.resource);
+    if (type === "update" && from === this.#manager && end) {
       this.answer(message, CODES.OK);
-      return this.#shown(shown, body.value);
+      return this.#shown(end, body.value);
     }
     if (!isRequest(message)) return;
     const isOurs = isBelow(from, this.runtime);
@@ -588,8 +588,8 @@ class LinkStub {
       negotiation: negotiationOf(status),
     };
     end.reads = end.reads.then(async () => {
-      const found = await verified(this.#shared.identity, data, bond);
-      if (this.#ends.get(terms.name) === end) end.run((core, now) => core.peerSeen({ status, ...found }, now));
+      const seen = await verified(this.#shared.identity, data, bond);
+      if (this.#ends.get(terms.name) === end) end.run((core, now) => core.peerSeen({ status, ...seen }, now));
     });
   }
 
@@ -635,8 +635,8 @@ class LinkStub {
   async #servers() {
     const { iceServers, tools } = this.#shared;
     if (iceServers) return iceServers;
-    const asked = this.ask("read", `domain://qos.${domainOf(this.runtime)}`, {});
-    const { value } = (await Promise.race([asked, sleep(tools.clock, constants.ICE_INQUIRY)]))?.body ?? {};
+    const answer = this.ask("read", `domain://qos.${domainOf(this.runtime)}`, {});
+    const { value } = (await Promise.race([answer, sleep(tools.clock, constants.ICE_INQUIRY)]))?.body ?? {};
     const { servers } = isObject(value) ? value : {};
     return Array.isArray(servers) ? /** @type {any[]} */ (servers) : [];
   }
@@ -830,8 +830,8 @@ export class Handler extends LinkStub {
     if (!bucket.trySpend(this.now) || others.length >= constants.HANDLED_LINKS) {
       return this.answer(message, CODES.UNAVAILABLE, "this runtime asks for links too often");
     }
-    for (const one of [...this.ends.values()]) {
-      if (one.terms.remote === remote) one.run((core) => core.disconnect("the requester asks for a new link"));
+    for (const end of [...this.ends.values()]) {
+      if (end.terms.remote === remote) end.run((core) => core.disconnect("the requester asks for a new link"));
     }
     const offer = message.from.replace(/\/subscription$/, "");
     this.#minted += 1;

@@ -22,7 +22,7 @@ import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
  */
 
 /**
- * What a copy of children asks for.
+ * The commands of a copy of children.
  * @typedef {object} ChildrenPort
  * @property {(name: string, value: Json, version: number) => void} shown
  * @property {(name: string) => void} gone
@@ -30,7 +30,7 @@ import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
  * @property {(act: Act, name: string, value: Json) => void} sayAgain
  */
 
-/** Why an operation may not be done. @typedef {{code: number, why: string}} Denied */
+/** The refusal of an operation. @typedef {{code: number, why: string}} Denied */
 
 /** @typedef {{creator: string, value: Json, version: number, size: number}} Kept */
 
@@ -58,8 +58,8 @@ export const publishedOf = (url) => [`${url}/changes`, ...childrenOf(url)];
  * @returns {{creator: string, number: number} | null}
  */
 export function named(name) {
-  const found = typeof name === "string" ? /^(.+)#([1-9][0-9]{0,15})$/s.exec(name) : null;
-  return found && { creator: found[1], number: Number(found[2]) };
+  const match = typeof name === "string" ? /^(.+)#([1-9][0-9]{0,15})$/s.exec(name) : null;
+  return match && { creator: match[1], number: Number(match[2]) };
 }
 
 /**
@@ -70,9 +70,9 @@ export function named(name) {
  */
 export function opIn({ id, type, from, body }) {
   const { resource: name, attribute, version: base } = body;
-  const found = named(name);
-  if ((type !== "create" && type !== "update" && type !== "delete") || found?.creator !== from) return null;
-  const op = { act: type, name: String(name), ...found, version: id, removes: null, base: 0 };
+  const parts = named(name);
+  if ((type !== "create" && type !== "update" && type !== "delete") || parts?.creator !== from) return null;
+  const op = { act: type, name: String(name), ...parts, version: id, removes: null, base: 0 };
   if (type === "delete" && typeof attribute === "string" && Number.isInteger(base)) {
     return { ...op, act: "update", value: null, removes: attribute, base: Number(base) };
   }
@@ -86,10 +86,10 @@ export function opIn({ id, type, from, body }) {
  * @returns {ChildOp | null}
  */
 export function opOf({ resource: name, version, value = null }) {
-  const found = named(name);
-  if (!found || !Number.isInteger(version)) return null;
+  const parts = named(name);
+  if (!parts || !Number.isInteger(version)) return null;
   const act = value === null ? "delete" : "update";
-  return { act, name: String(name), ...found, version: Number(version), value, removes: null, base: 0 };
+  return { act, name: String(name), ...parts, version: Number(version), value, removes: null, base: 0 };
 }
 
 /** Bytes around one child where the whole object shows it. */
@@ -148,14 +148,14 @@ export class ChildSet {
    */
   take(op) {
     const creator = this.#creator(op.creator);
-    const there = this.kept.get(op.name);
+    const kept = this.kept.get(op.name);
     if (op.version <= creator.said) {
-      return op.act === "create" && there?.version !== op.version ? LATE : false;
+      return op.act === "create" && kept?.version !== op.version ? LATE : false;
     }
     let { value } = op;
     if (op.removes !== null) {
-      if (there?.version !== op.base) return false;
-      value = withoutAttribute(there.value, op.removes);
+      if (kept?.version !== op.base) return false;
+      value = withoutAttribute(kept.value, op.removes);
     }
     const refusal = this.refusal({ ...op, value });
     if (refusal) return refusal;
@@ -184,23 +184,23 @@ export class ChildSet {
   refusal({ act, name, creator: who, number, value }) {
     if (act === "delete") return null;
     const creator = this.#creator(who);
-    const there = this.kept.get(name);
+    const kept = this.kept.get(name);
     // A creator that does not know whether its child was created sends it again.
-    if (act === "create" && number <= creator.number && !there) {
+    if (act === "create" && number <= creator.number && !kept) {
       return { code: CODES.CONFLICT, why: "the numbers of children only grow" };
     }
     const code = CODES.TOO_LARGE;
     if (depthOf(value, constants.CHILD_DEPTH) > constants.CHILD_DEPTH) {
       return { code, why: `its value is nested deeper than ${constants.CHILD_DEPTH}` };
     }
-    const more = sizeOf(name, value) - (there?.size ?? 0);
-    const one = there ? 0 : 1;
+    const more = sizeOf(name, value) - (kept?.size ?? 0);
+    const added = kept ? 0 : 1;
     /** @type {[number, number, string][]} */
     const bounds = [
       [jsonSize(value), constants.CHILD_BYTES, `a child of more than ${constants.CHILD_BYTES} bytes`],
-      [creator.count + one, constants.CHILDREN_OF_CREATOR, `more than ${constants.CHILDREN_OF_CREATOR} children of one creator`],
-      [creator.size + more, constants.CREATOR_BYTES, `more than ${constants.CREATOR_BYTES} bytes of one creator`],
-      [this.kept.size + one, constants.CHILDREN_OF_OBJECT, `more than ${constants.CHILDREN_OF_OBJECT} children`],
+      [creator.count + added, constants.CHILDREN_OF_CREATOR, `more than ${constants.CHILDREN_OF_CREATOR} children of added creator`],
+      [creator.size + more, constants.CREATOR_BYTES, `more than ${constants.CREATOR_BYTES} bytes of added creator`],
+      [this.kept.size + added, constants.CHILDREN_OF_OBJECT, `more than ${constants.CHILDREN_OF_OBJECT} children`],
       [this.#size + more, constants.CHILDREN_BYTES, `more than ${constants.CHILDREN_BYTES} bytes of children`],
     ];
     const broken = bounds.find(([wanted, bound]) => wanted > bound);
@@ -212,16 +212,16 @@ export class ChildSet {
    * @param {Kept} kept
    */
   #put(name, kept) {
-    const there = this.kept.get(name);
-    if (there) this.#count(name, there, -1);
+    const former = this.kept.get(name);
+    if (former) this.#count(name, former, -1);
     this.kept.set(name, kept);
     this.#count(name, kept, 1);
   }
 
   /** @param {string} name */
   #drop(name) {
-    const there = this.kept.get(name);
-    if (there) this.#count(name, there, -1);
+    const kept = this.kept.get(name);
+    if (kept) this.#count(name, kept, -1);
     return this.kept.delete(name);
   }
 
@@ -241,7 +241,7 @@ export class ChildSet {
   }
 
   /**
-   * Have exactly these children from now on; return the names of those that are new about it.
+   * Replace all children by these; return the names of those that changed.
    *
    * @param {Map<string, Kept>} others
    */
@@ -261,13 +261,13 @@ export class ChildSet {
 }
 
 /**
- * Read the children that the whole object shows; what is none, or too much, is left out.
+ * Read the children in the whole object; what is no child, or too much, is left out.
  *
  * @param {Json | undefined} shown
  * @returns {Map<string, Kept>}
  */
 export function childrenIn(shown) {
-  const found = new Map();
+  const children = new Map();
   let room = constants.CHILDREN_BYTES;
   for (const [name, entry] of Object.entries(isObject(shown) ? shown : {})) {
     const read = named(name);
@@ -275,12 +275,12 @@ export function childrenIn(shown) {
     const value = entry.value ?? null;
     const size = sizeOf(name, value);
     if (size > room) continue;
-    if (found.size === constants.CHILDREN_OF_OBJECT) break;
+    if (children.size === constants.CHILDREN_OF_OBJECT) break;
     const version = Number.isInteger(entry.version) ? Number(entry.version) : 0;
-    found.set(name, { creator: read.creator, value: freeze(value), version, size });
+    children.set(name, { creator: read.creator, value: freeze(value), version, size });
     room -= size;
   }
-  return found;
+  return children;
 }
 
 /** Signs of its own past by which a copy knows that it is not behind. */
@@ -455,12 +455,12 @@ export class ChildrenCopyCore {
       if (this.#missed !== null) this.#due = now + this.#pause;
       return;
     }
-    const there = childrenIn(shown[RESOURCES]);
+    const reported = childrenIn(shown[RESOURCES]);
     // A reporter that gives no versions gives no signs either: what was heard counts.
-    if (isCheck && ![...there.values()].every((kept) => kept.version)) return;
+    if (isCheck && ![...reported.values()].every((kept) => kept.version)) return;
     this.#missed = null;
-    const again = this.#unknown(there, new Set(since.map((op) => op.name)));
-    for (const name of this.children.become(there)) this.#changed(name);
+    const again = this.#unknown(reported, new Set(since.map((op) => op.name)));
+    for (const name of this.children.become(reported)) this.#changed(name);
     for (const op of since) {
       const taken = this.children.take(op.act === "delete" ? op : { ...op, act: "update" });
       if (taken === true) this.#changed(op.name);
@@ -472,23 +472,23 @@ export class ChildrenCopyCore {
   /**
    * Keep, and send again, what the keeper has done and the reporter's end does not show.
    *
-   * @param {Map<string, Kept>} there
+   * @param {Map<string, Kept>} reported
    * @param {Set<string>} since
    * @returns {[Act, string, Json][]}
    */
-  #unknown(there, since) {
+  #unknown(reported, since) {
     /** @type {[Act, string, Json][]} */
     const again = [];
     for (const [name, mine] of this.children.kept) {
-      const theirs = there.get(name)?.version ?? -1;
+      const theirs = reported.get(name)?.version ?? -1;
       if (mine.creator !== this.#keeper || theirs >= mine.version || since.has(name)) continue;
       if (!this.#mayAgain(name)) continue;
-      there.set(name, mine);
+      reported.set(name, mine);
       again.push(["update", name, mine.value]);
     }
     for (const name of this.#deleted) {
-      if (!there.has(name) || since.has(name) || !this.#mayAgain(name)) continue;
-      there.delete(name);
+      if (!reported.has(name) || since.has(name) || !this.#mayAgain(name)) continue;
+      reported.delete(name);
       again.push(["delete", name, null]);
     }
     return again;

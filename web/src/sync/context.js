@@ -1,4 +1,4 @@
-/** What the parts of a sync manager use. */
+/** The means that the parts of a sync manager share. */
 
 import { isBelow, runtimeOf, subscriptionManager } from "../address.js";
 import { CODES, MAX_SUBSCRIPTIONS } from "../constants.js";
@@ -10,7 +10,7 @@ import { refuse, replyTo } from "../message.js";
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 
 /**
- * What is known of direct links.
+ * The knowledge about direct links.
  * @typedef {object} Links
  * @property {(entity: string) => string | null} linkTo the live link by which an entity is reached
  * @property {(link: string, part: string, entity: string) => Promise<boolean>} speaksFor whether a
@@ -24,7 +24,7 @@ export const NO_LINKS = { linkTo: () => null, speaksFor: async () => false, want
 /** Objects of all hyperties in Workers: of three paths each, they have half of those of a session. */
 const CONFINED_OBJECTS = Math.floor(MAX_SUBSCRIPTIONS / 6);
 
-/** An object at one of its ends, as long as that has it. */
+/** An object at one of its ends, while that end keeps it. */
 export class Held {
   gone = () => {};
 
@@ -35,12 +35,12 @@ export class Held {
   constructor(url, leave) {
     this.url = url;
     this.leave = leave;
-    /** Is there once nothing is left of it. @type {Promise<void>} */
+    /** Resolves once the object is removed here. @type {Promise<void>} */
     this.end = new Promise((resolve) => (this.gone = resolve));
   }
 }
 
-/** What the parts of a sync manager use. */
+/** The means that the parts of a sync manager share. */
 export class SyncContext {
   #room = new Shares(CONFINED_OBJECTS);
 
@@ -147,9 +147,9 @@ export class SyncContext {
  * @param {string} name
  */
 export function textIn(body, name) {
-  const found = body[name];
-  if (typeof found !== "string" || !found) throw new BadMessageError(`${name} is missing or no text`);
-  return found;
+  const text = body[name];
+  if (typeof text !== "string" || !text) throw new BadMessageError(`${name} is missing or no text`);
+  return text;
 }
 
 /**

@@ -13,7 +13,7 @@ import { changed, freeze, isApplicable, jsonSize } from "../value.js";
 /** @typedef {{version: number, data: JsonObject}} Snapshot */
 
 /**
- * What a copy asks for. `change` is null: the whole object came.
+ * The commands of a copy. `change` is null: the whole object came.
  * @typedef {object} CopyPort
  * @property {(step: import("../machine.js").Step) => void} step
  * @property {(version: number, data: JsonObject, change: Published | null) => void} show
@@ -131,7 +131,7 @@ export class ObserverCore {
   }
 
   /**
-   * Look for the object again, at pauses that double, before it counts as gone.
+   * Read the object again, at pauses that double, before it counts as deleted.
    *
    * @param {number} read number of the read
    * @param {string} why

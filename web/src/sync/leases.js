@@ -71,7 +71,7 @@ export class RenewalsCore {
   }
 
   /**
-   * A renewal was not answered, or not decided.
+   * Note a renewal that was not answered, or not decided.
    *
    * @param {string} key
    * @param {number} now
@@ -119,7 +119,7 @@ export class RenewalsCore {
   }
 }
 
-/** When something of an object is to be published again. */
+/** The times at which a part of an object is published again. */
 export class RepeatTimes {
   /** @type {Map<string, {when: number, pause: number, latest: number}>} */
   #rests = new Map();
@@ -127,7 +127,7 @@ export class RepeatTimes {
   #notBefore = -Infinity;
 
   /**
-   * Something is new: it is due soon, and then at pauses that double.
+   * Note a change: it is due soon, and then at pauses that double.
    *
    * @param {string} url
    * @param {number} now
@@ -141,7 +141,7 @@ export class RepeatTimes {
   }
 
   /**
-   * An observer came: it has all that there is, and nothing is urgent.
+   * Note a new observer: it has the newest value, so nothing is urgent.
    *
    * @param {string} url
    * @param {number} now
@@ -165,7 +165,7 @@ export class RepeatTimes {
   }
 
   /**
-   * Return the object of which something is repeated now; null: of none.
+   * Return the object of which a part is repeated now; null: none.
    *
    * @param {number} now
    * @param {(url: string) => boolean} isObserved

@@ -107,7 +107,7 @@ export class SyncManager {
     await Promise.all([...busy].map((one) => this.left(one)));
   }
 
-  /** End every entity without a word: time is over. */
+  /** End every entity without messages: the time to leave is over. */
   letGo() {
     this.#reported.letGo();
   }

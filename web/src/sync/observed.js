@@ -14,10 +14,10 @@ import { ObserverRoute } from "./routes.js";
 /** @typedef {import("../json.js").Json} Json */
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 
-/** By which way an observer was answered; `barred`: the link by which it was not let in.
+/** The way by which an observer was answered; `barred`: the link by which it was refused.
  * @typedef {{answer: Message, link: string | null, barred: string | null}} Opened */
 
-/** Answers after which an owner is asked again: it may not be back yet. */
+/** Answers after which an owner is asked again: it may not have returned yet. */
 const LATER = new Set([CODES.NOT_FOUND, CODES.TIMEOUT, CODES.INTERNAL, CODES.UNAVAILABLE]);
 /** Answers that come instead of the component that is addressed. */
 const UNHEARD = new Set([CODES.TIMEOUT, CODES.UNAVAILABLE, CODES.BAD_BACKEND, CODES.INTERNAL]);
@@ -119,10 +119,10 @@ export class ObservedObjects {
   /** @param {Message} request */
   observe(request) {
     const url = address(request.body.resource, "resource");
-    const there = this.#all.get(url);
+    const observed = this.#all.get(url);
     const resources = childrenOf(url).length && request.body.p2p !== true ? [RESOURCES] : [];
     this.#context.answer(request, CODES.TRYING, { resources });
-    if (there?.isClosing) there.waiting.push(request);
+    if (observed?.isClosing) observed.waiting.push(request);
     else this.#observe(request, url);
   }
 
@@ -133,25 +133,25 @@ export class ObservedObjects {
   #observe(request, url) {
     const { from, id, body } = request;
     const isFirst = !this.#all.has(url);
-    const there = this.#all.get(url) ?? new Observed(url, this.#context.roomFor(from), (...move) => void this.#moveTo(...move));
-    this.#all.set(url, there);
-    there.observers.set(from, id);
-    there.asking.add(`${from} ${id}`);
+    const observed = this.#all.get(url) ?? new Observed(url, this.#context.roomFor(from), (...move) => void this.#moveTo(...move));
+    this.#all.set(url, observed);
+    observed.observers.set(from, id);
+    observed.asking.add(`${from} ${id}`);
     if (isFirst) {
       // It answers from there when the object is deleted.
       this.#context.bus.grant(this.#context.port.url, `${url}/changes`);
       this.#context.listen(`${url}/changes`);
       // Of what is reported here, its reporter decides who hears of it; a node does so of the rest.
-      if (this.#reporterOf(url) === null) this.#follow(there, from);
+      if (this.#reporterOf(url) === null) this.#follow(observed, from);
     }
     const { p2p } = body;
-    there.route.prefer(from, there.isOfLink ? false : typeof p2p === "boolean" ? p2p : null);
-    if (there.route.mayUseLinks) this.#context.links.want(url);
-    void this.#begin(request, there, isFirst);
+    observed.route.prefer(from, observed.isOfLink ? false : typeof p2p === "boolean" ? p2p : null);
+    if (observed.route.mayUseLinks) this.#context.links.want(url);
+    void this.#begin(request, observed, isFirst);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    */
   #follow({ url }, observer) {
@@ -160,7 +160,7 @@ export class ObservedObjects {
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    */
   #unfollow({ url }, observer) {
@@ -169,69 +169,69 @@ export class ObservedObjects {
 
   /**
    * @param {Message} request
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {boolean} isFirst
    */
-  async #begin(request, there, isFirst) {
+  async #begin(request, observed, isFirst) {
     const { from } = request;
     /** @type {Opened} */
     let opened;
-    if (isFirst) opened = await this.#open(there, from);
-    else if (there.observers.has(from)) {
+    if (isFirst) opened = await this.#open(observed, from);
+    else if (observed.observers.has(from)) {
       // A renewal is no new subscription: an expelled observer does not come back so.
-      const version = request.body.resume === true ? there.version : 0;
-      opened = await this.#join(there, from, version);
+      const version = request.body.resume === true ? observed.version : 0;
+      opened = await this.#join(observed, from, version);
     } else {
       const answer = refuse(request, CODES.GONE, "the observer left before it was subscribed");
       opened = { answer, link: null, barred: null };
     }
-    this.#done(request, there, opened, isFirst);
+    this.#done(request, observed, opened, isFirst);
   }
 
   /**
-   * Ask for the first observer: by the live link there is, else by the node.
+   * Ask for the first observer: by the live link if there is one, else by the node.
    *
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    * @returns {Promise<Opened>}
    */
-  async #open(there, observer) {
-    const link = there.route.mayUseLinks ? this.#context.links.linkTo(there.url) : null;
+  async #open(observed, observer) {
+    const link = observed.route.mayUseLinks ? this.#context.links.linkTo(observed.url) : null;
     if (link !== null) {
       // What it grants may come before the answer.
-      there.heardBy = link;
-      const answer = await this.#ask(there, "subscribe", { source: observer }, link);
+      observed.heardBy = link;
+      const answer = await this.#ask(observed, "subscribe", { source: observer }, link);
       if (isDecided(answer)) return { answer, link, barred: null };
       // Closed meanwhile: nothing would take a path back.
-      if (this.#all.get(there.url) !== there) return { answer: goneInstead(answer), link: null, barred: link };
+      if (this.#all.get(observed.url) !== observed) return { answer: goneInstead(answer), link: null, barred: link };
     }
-    there.heardBy = null;
-    let answer = await this.#setPath(there);
-    if (!there.route.isWantedBy(observer)) answer = goneInstead(answer);
-    if (isSuccess(answer)) answer = await this.#ask(there, "subscribe", { source: observer });
+    observed.heardBy = null;
+    let answer = await this.#setPath(observed);
+    if (!observed.route.isWantedBy(observer)) answer = goneInstead(answer);
+    if (isSuccess(answer)) answer = await this.#ask(observed, "subscribe", { source: observer });
     return { answer, link: null, barred: link };
   }
 
   /**
    * Ask for one more observer, by the way in use.
    *
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    * @param {number} version of what came here, if it observes already, and goes on; or 0
    * @returns {Promise<Opened>}
    */
-  async #join(there, observer, version) {
+  async #join(observed, observer, version) {
     const body = { source: observer, version: version || undefined };
-    const { used } = there.route;
+    const { used } = observed.route;
     if (used !== null) {
-      const answer = await this.#ask(there, "subscribe", body, used);
-      if (isDecided(answer) || !there.route.isWantedBy(observer)) return { answer, link: used, barred: null };
+      const answer = await this.#ask(observed, "subscribe", body, used);
+      if (isDecided(answer) || !observed.route.isWantedBy(observer)) return { answer, link: used, barred: null };
     }
-    return { answer: await this.#ask(there, "subscribe", body), link: null, barred: null };
+    return { answer: await this.#ask(observed, "subscribe", body), link: null, barred: null };
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {"subscribe" | "unsubscribe"} type
    * @param {JsonObject} body
    * @param {string} [link] the only one that it may go by
@@ -244,75 +244,75 @@ export class ObservedObjects {
 
   /**
    * @param {Message} request
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {Opened} opened
    * @param {boolean} isFirst
    */
-  #done(request, there, { answer, link, barred }, isFirst) {
+  #done(request, observed, { answer, link, barred }, isFirst) {
     const { from, id } = request;
-    there.asking.delete(`${from} ${id}`);
-    if (isFirst) there.route.opened(link, barred);
-    else there.route.asked(link);
-    if (isFirst) this.#linkIs(there);
-    const asked = there.observers.get(from);
+    observed.asking.delete(`${from} ${id}`);
+    if (isFirst) observed.route.opened(link, barred);
+    else observed.route.asked(link);
+    if (isFirst) this.#linkIs(observed);
+    const asked = observed.observers.get(from);
     if (isSuccess(answer)) {
-      this.#letIn(there, from);
-      if (asked === id) this.#granted(there, from, answer);
+      this.#letIn(observed, from);
+      if (asked === id) this.#granted(observed, from, answer);
       const p2p = link === null ? undefined : true;
       return this.#context.answer(request, CODES.OK, { value: answer.body.value, p2p });
     }
     const isTimeout = codeOf(answer) === CODES.TIMEOUT;
     // The reporter's yes may be on its way: it must not stay.
-    if (isTimeout && (asked ?? id) === id) void this.#ask(there, "unsubscribe", { source: from });
-    if (asked === id) this.#takeOff(there, from);
-    this.#closeIfLeft(there, null);
-    if (there.observers.size && there.route.used === null) void this.#renew(there);
+    if (isTimeout && (asked ?? id) === id) void this.#ask(observed, "unsubscribe", { source: from });
+    if (asked === id) this.#takeOff(observed, from);
+    this.#closeIfLeft(observed, null);
+    if (observed.observers.size && observed.route.used === null) void this.#renew(observed);
     this.#context.answer(request, codeOf(answer), { description: reasonIn(answer) || undefined });
   }
 
   /**
-   * Deliver an object to an observer, and to no observer before it is let in.
+   * Deliver an object to an observer that is subscribed; to none that still asks.
    *
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    */
-  #letIn(there, observer) {
-    for (const [other, id] of there.observers) if (there.isAsking(other, id)) this.#unfollow(there, other);
-    if (there.observers.has(observer)) this.#follow(there, observer);
+  #letIn(observed, observer) {
+    for (const [other, id] of observed.observers) if (observed.isAsking(other, id)) this.#unfollow(observed, other);
+    if (observed.observers.has(observer)) this.#follow(observed, observer);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    * @param {Message} answer
    */
-  #granted(there, observer, { body }) {
+  #granted(observed, observer, { body }) {
     const { value, lease } = body;
     const life = typeof lease === "number" && lease > 0 ? lease : Infinity;
-    this.#renewals.granted(`${there.url}|${observer}`, life, this.#context.now, Math.random());
+    this.#renewals.granted(`${observed.url}|${observer}`, life, this.#context.now, Math.random());
     this.#alarm.set(this.#renewals.deadline);
-    this.#came(there, value);
+    this.#came(observed, value);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {Json | undefined} value
    */
-  #came(there, value) {
+  #came(observed, value) {
     const version = isObject(value) ? value.version : null;
-    if (Number.isInteger(version)) there.version = Math.max(there.version, Number(version));
+    if (Number.isInteger(version)) observed.version = Math.max(observed.version, Number(version));
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {Message} event
    */
-  changed(there, { from, body }) {
-    if (from === there.url) this.#came(there, body);
+  changed(observed, { from, body }) {
+    if (from === observed.url) this.#came(observed, body);
   }
 
   /**
-   * Show an observer what the object is now: it may have missed what was said.
+   * Show an observer the present value: it may have missed changes.
    *
    * @param {string} url
    * @param {string} observer
@@ -324,18 +324,18 @@ export class ObservedObjects {
 
   // ---- the path at the node
 
-  /** @param {Observed} there */
-  #setPath(there) {
-    there.hasPath = true;
-    return this.#context.path("subscribe", domainOf(there.url), publishedOf(there.url));
+  /** @param {Observed} observed */
+  #setPath(observed) {
+    observed.hasPath = true;
+    return this.#context.path("subscribe", domainOf(observed.url), publishedOf(observed.url));
   }
 
-  /** The node has forgotten all: set the paths again. */
+  /** Set all paths again: the node has forgotten them. */
   renew() {
-    for (const there of this.#all.values()) {
-      if (there.isClosing || !there.hasPath) continue;
-      there.isForgotten = true;
-      void this.#renew(there);
+    for (const observed of this.#all.values()) {
+      if (observed.isClosing || !observed.hasPath) continue;
+      observed.isForgotten = true;
+      void this.#renew(observed);
     }
   }
 
@@ -343,64 +343,64 @@ export class ObservedObjects {
    * Set a path again, and ask its owner again: some times at once, and then now and then until both
    * are known or a link serves, as no change comes here before that.
    *
-   * @param {Observed} there
+   * @param {Observed} observed
    */
-  async #renew(there) {
-    if (there.isRenewed) return;
-    there.isRenewed = true;
+  async #renew(observed) {
+    if (observed.isRenewed) return;
+    observed.isRenewed = true;
     let isKnown = false;
     do {
-      there.isForgotten = false;
-      isKnown = await this.#isRenewedNow(there);
-    } while (there.isForgotten);
-    there.isRenewed = false;
-    if (!isKnown) void this.#findAgain(there);
+      observed.isForgotten = false;
+      isKnown = await this.#isRenewedNow(observed);
+    } while (observed.isForgotten);
+    observed.isRenewed = false;
+    if (!isKnown) void this.#findAgain(observed);
   }
 
-  /** @param {Observed} there */
-  async #findAgain(there) {
+  /** @param {Observed} observed */
+  async #findAgain(observed) {
     await sleep(this.#context.tools.clock, REPEAT_LAST);
-    const isWanted = this.#all.get(there.url) === there && !there.isClosing && there.route.used === null;
-    if (isWanted && !there.isRenewed) void this.#renew(there);
+    const isWanted = this.#all.get(observed.url) === observed && !observed.isClosing && observed.route.used === null;
+    if (isWanted && !observed.isRenewed) void this.#renew(observed);
   }
 
-  /** @param {Observed} there */
-  async #isRenewedNow(there) {
+  /** @param {Observed} observed */
+  async #isRenewedNow(observed) {
     let pause = READ_PAUSE;
     let isSet = false;
-    for (let tries = 0; tries < RECONNECT_TRIES && !there.isForgotten; tries += 1) {
-      isSet = isSet || there.isClosing || !isOneOf(LATER, await this.#setPath(there));
+    for (let tries = 0; tries < RECONNECT_TRIES && !observed.isForgotten; tries += 1) {
+      isSet = isSet || observed.isClosing || !isOneOf(LATER, await this.#setPath(observed));
       // Without a path the owner is asked at last: its answer brings what was missed so far.
       const isLast = tries === RECONNECT_TRIES - 1;
-      if ((isSet || isLast) && (await this.#isKnownAgain(there)) && isSet) return true;
+      if ((isSet || isLast) && (await this.#isKnownAgain(observed)) && isSet) return true;
       await sleep(this.#context.tools.clock, pause);
       pause *= 2;
     }
     return false;
   }
 
-  /** @param {Observed} there */
-  async #isKnownAgain(there) {
-    for (const [observer, id] of [...there.observers]) {
-      if (there.isClosing || !there.observers.has(observer)) continue;
-      const answer = await this.#ask(there, "subscribe", { source: observer });
+  /** @param {Observed} observed */
+  async #isKnownAgain(observed) {
+    for (const [observer, id] of [...observed.observers]) {
+      if (observed.isClosing || !observed.observers.has(observer)) continue;
+      const answer = await this.#ask(observed, "subscribe", { source: observer });
       if (isOneOf(LATER, answer)) return false;
-      if (isSuccess(answer)) this.#show(there.url, observer, answer.body.value);
-      else if (codeOf(answer) === CODES.FORBIDDEN) this.#refusedAgain(there, observer, id);
+      if (isSuccess(answer)) this.#show(observed.url, observer, answer.body.value);
+      else if (codeOf(answer) === CODES.FORBIDDEN) this.#refusedAgain(observed, observer, id);
     }
     return true;
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    * @param {number} id
    */
-  #refusedAgain(there, observer, id) {
-    if (there.observers.get(observer) !== id || there.isAsking(observer, id)) return;
-    this.#takeOff(there, observer);
-    void this.#context.port.ask("unsubscribe", observer, { resource: there.url });
-    this.#closeIfLeft(there, null);
+  #refusedAgain(observed, observer, id) {
+    if (observed.observers.get(observer) !== id || observed.isAsking(observer, id)) return;
+    this.#takeOff(observed, observer);
+    void this.#context.port.ask("unsubscribe", observer, { resource: observed.url });
+    this.#closeIfLeft(observed, null);
   }
 
   // ---- time
@@ -408,31 +408,31 @@ export class ObservedObjects {
   #timeOver() {
     for (const key of this.#renewals.due(this.#context.now)) {
       const [url, observer] = key.split("|");
-      const there = this.#all.get(url);
-      const id = there?.observers.get(observer);
-      if (there && id !== undefined) void this.#renewLease(there, observer, id);
+      const observed = this.#all.get(url);
+      const id = observed?.observers.get(observer);
+      if (observed && id !== undefined) void this.#renewLease(observed, observer, id);
     }
     this.#alarm.set(this.#renewals.deadline);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    * @param {number} id
    */
-  async #renewLease(there, observer, id) {
-    const { answer, link } = await this.#join(there, observer, there.version);
-    if (this.#all.get(there.url) !== there || there.observers.get(observer) !== id) return;
+  async #renewLease(observed, observer, id) {
+    const { answer, link } = await this.#join(observed, observer, observed.version);
+    if (this.#all.get(observed.url) !== observed || observed.observers.get(observer) !== id) return;
     const { value, renewed } = answer.body;
-    if (codeOf(answer) === CODES.FORBIDDEN) this.#refusedAgain(there, observer, id);
+    if (codeOf(answer) === CODES.FORBIDDEN) this.#refusedAgain(observed, observer, id);
     else if (!isSuccess(answer)) {
-      this.#renewals.unanswered(`${there.url}|${observer}`, this.#context.now, Math.random());
+      this.#renewals.unanswered(`${observed.url}|${observer}`, this.#context.now, Math.random());
     } else {
-      there.route.asked(link);
-      this.#granted(there, observer, answer);
+      observed.route.asked(link);
+      this.#granted(observed, observer, answer);
       // The lease was over already: the node has removed the path.
-      if (renewed !== true && there.route.used === null) void this.#renew(there);
-      if (value !== undefined) this.#show(there.url, observer, value);
+      if (renewed !== true && observed.route.used === null) void this.#renew(observed);
+      if (value !== undefined) this.#show(observed.url, observer, value);
     }
     this.#alarm.set(this.#renewals.deadline);
   }
@@ -441,42 +441,42 @@ export class ObservedObjects {
 
   /** @param {Message} request */
   back(request) {
-    const there = this.#all.get(textIn(request.body, "resource"));
-    const observers = there && !there.isClosing ? [...there.observers.keys()] : [];
+    const observed = this.#all.get(textIn(request.body, "resource"));
+    const observers = observed && !observed.isClosing ? [...observed.observers.keys()] : [];
     this.#context.answer(request, CODES.OK, { value: observers });
-    if (there && observers.length) void this.#renew(there);
+    if (observed && observers.length) void this.#renew(observed);
   }
 
   /** @param {Message} request */
   expelled(request) {
-    const there = this.#all.get(textIn(request.body, "resource"));
+    const observed = this.#all.get(textIn(request.body, "resource"));
     const observer = textIn(request.body, "observer");
     this.#context.answer(request, CODES.OK);
-    const id = there?.observers.get(observer);
+    const id = observed?.observers.get(observer);
     // A message of the reporter may be lost; this one has come.
-    if (there && id !== undefined) this.#refusedAgain(there, observer, id);
+    if (observed && id !== undefined) this.#refusedAgain(observed, observer, id);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {Message} event
    */
-  deleted(there, event) {
-    if (event.from !== `${there.url}/subscription`) {
+  deleted(observed, event) {
+    if (event.from !== `${observed.url}/subscription`) {
       return this.#context.refuse(event, CODES.FORBIDDEN, "only its reporter deletes an object");
     }
     this.#context.answer(event, CODES.OK, { source: this.#context.runtime });
-    for (const observer of [...there.observers.keys()]) this.#takeOff(there, observer);
-    there.isDeleted = true;
-    this.#closeIfLeft(there, null);
+    for (const observer of [...observed.observers.keys()]) this.#takeOff(observed, observer);
+    observed.isDeleted = true;
+    this.#closeIfLeft(observed, null);
   }
 
   // ---- end
 
   /** @param {Message} request */
   leave(request) {
-    const there = this.#all.get(textIn(request.body, "resource"));
-    if (there?.observers.has(request.from)) void this.#letGo(there, request.from, request);
+    const observed = this.#all.get(textIn(request.body, "resource"));
+    if (observed?.observers.has(request.from)) void this.#letGo(observed, request.from, request);
     else this.#context.answer(request, CODES.OK);
   }
 
@@ -484,104 +484,104 @@ export class ObservedObjects {
   async leaveAll(component) {
     /** @type {Promise<void>[]} */
     const ends = [];
-    for (const there of this.#all.values()) {
-      for (const observer of there.observers.keys()) {
+    for (const observed of this.#all.values()) {
+      for (const observer of observed.observers.keys()) {
         if (!isBelow(observer, component)) continue;
-        void this.#letGo(there, observer, null);
-        ends.push(there.end);
+        void this.#letGo(observed, observer, null);
+        ends.push(observed.end);
       }
     }
     await Promise.all(ends);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    * @param {Message | null} request
    */
-  async #letGo(there, observer, request) {
-    this.#takeOff(there, observer);
-    there.leaving += 1;
-    let answer = await this.#leave(there, observer);
+  async #letGo(observed, observer, request) {
+    this.#takeOff(observed, observer);
+    observed.leaving += 1;
+    let answer = await this.#leave(observed, observer);
     for (let tries = 1; tries < LEAVE_TRIES && codeOf(answer) === CODES.UNAVAILABLE; tries += 1) {
       await sleep(this.#context.tools.clock, BUSY_PAUSE);
-      if (there.observers.has(observer)) break;
-      answer = await this.#leave(there, observer);
+      if (observed.observers.has(observer)) break;
+      answer = await this.#leave(observed, observer);
     }
-    there.leaving -= 1;
-    this.#closeIfLeft(there, request);
-    if (there.observers.size) there.gone();
+    observed.leaving -= 1;
+    this.#closeIfLeft(observed, request);
+    if (observed.observers.size) observed.gone();
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    */
-  async #leave(there, observer) {
+  async #leave(observed, observer) {
     const body = { source: observer };
-    const { used } = there.route;
+    const { used } = observed.route;
     if (used !== null) {
-      const answer = await this.#ask(there, "unsubscribe", body, used);
+      const answer = await this.#ask(observed, "unsubscribe", body, used);
       const isLeft = !isOneOf(UNHEARD, answer) && codeOf(answer) !== CODES.UNAUTHENTICATED;
       // A leave must not take back that it observes again.
-      if (isLeft || there.observers.has(observer)) return answer;
+      if (isLeft || observed.observers.has(observer)) return answer;
     }
-    return this.#ask(there, "unsubscribe", body);
+    return this.#ask(observed, "unsubscribe", body);
   }
 
   /**
    * Deliver no change to an observer any more; its neighbours observe on.
    *
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} observer
    */
-  #takeOff(there, observer) {
-    there.observers.delete(observer);
-    this.#renewals.ended(`${there.url}|${observer}`);
-    there.route.left(observer);
-    this.#unfollow(there, observer);
+  #takeOff(observed, observer) {
+    observed.observers.delete(observer);
+    this.#renewals.ended(`${observed.url}|${observer}`);
+    observed.route.left(observer);
+    this.#unfollow(observed, observer);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {Message | null} request
    */
-  #closeIfLeft(there, request) {
-    if (!there.observers.size && !there.leaving && !there.isClosing) {
-      there.isClosing = true;
-      void this.#close(there, request);
+  #closeIfLeft(observed, request) {
+    if (!observed.observers.size && !observed.leaving && !observed.isClosing) {
+      observed.isClosing = true;
+      void this.#close(observed, request);
     } else if (request) this.#context.answer(request, CODES.OK);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {Message | null} request
    */
-  async #close(there, request) {
-    const { url } = there;
+  async #close(observed, request) {
+    const { url } = observed;
     this.#context.unlisten(`${url}/changes`);
     this.#context.bus.revoke(this.#context.port.url, `${url}/changes`);
-    await this.#closePath(there);
+    await this.#closePath(observed);
     this.#all.delete(url);
-    there.leave();
-    there.gone();
+    observed.leave();
+    observed.gone();
     if (request) this.#context.answer(request, CODES.OK);
-    for (const waiting of there.waiting) this.#observe(waiting, url);
+    for (const waiting of observed.waiting) this.#observe(waiting, url);
   }
 
   /**
    * Have the node deliver nothing any more; children stay as long as the object is reported here.
    *
-   * @param {Observed} there
+   * @param {Observed} observed
    */
-  async #closePath(there) {
-    if (!there.hasPath) return;
-    there.hasPath = false;
-    const changes = [`${there.url}/changes`];
-    const children = this.#reporterOf(there.url) === null ? childrenOf(there.url) : [];
+  async #closePath(observed) {
+    if (!observed.hasPath) return;
+    observed.hasPath = false;
+    const changes = [`${observed.url}/changes`];
+    const children = this.#reporterOf(observed.url) === null ? childrenOf(observed.url) : [];
     // Children have died with their object, and are nothing of it any more.
-    for (const paths of there.isDeleted ? [children, changes] : [[...changes, ...children]]) {
-      if (paths.length) await this.#context.path("unsubscribe", domainOf(there.url), paths);
+    for (const paths of observed.isDeleted ? [children, changes] : [[...changes, ...children]]) {
+      if (paths.length) await this.#context.path("unsubscribe", domainOf(observed.url), paths);
     }
   }
 
@@ -602,50 +602,50 @@ export class ObservedObjects {
   }
 
   linksChanged() {
-    for (const there of this.#all.values()) this.#linkIs(there);
+    for (const observed of this.#all.values()) this.#linkIs(observed);
   }
 
-  /** @param {Observed} there */
-  #linkIs(there) {
-    if (!there.isOfLink) there.route.linkIs(this.#context.links.linkTo(there.url));
+  /** @param {Observed} observed */
+  #linkIs(observed) {
+    if (!observed.isOfLink) observed.route.linkIs(this.#context.links.linkTo(observed.url));
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string | null} link null: the node
    */
-  async #moveTo(there, link) {
-    const how = link === null ? await this.#toNode(there) : await this.#toLink(there, link);
-    if (this.#all.get(there.url) === there) there.route.moved(link, how);
+  async #moveTo(observed, link) {
+    const how = link === null ? await this.#toNode(observed) : await this.#toLink(observed, link);
+    if (this.#all.get(observed.url) === observed) observed.route.moved(link, how);
   }
 
   /**
-   * @param {Observed} there
+   * @param {Observed} observed
    * @returns {Promise<import("./routes.js").Moving>}
    */
-  async #toNode(there) {
-    await this.#renew(there);
-    there.heardBy = null;
+  async #toNode(observed) {
+    await this.#renew(observed);
+    observed.heardBy = null;
     return "done";
   }
 
   /**
    * Ask for one observer by the link: then its whole runtime is served by that.
    *
-   * @param {Observed} there
+   * @param {Observed} observed
    * @param {string} link
    * @returns {Promise<import("./routes.js").Moving>}
    */
-  async #toLink(there, link) {
-    const observer = there.route.anybody;
+  async #toLink(observed, link) {
+    const observer = observed.route.anybody;
     if (observer === undefined) return "refused";
-    there.heardBy = link;
-    const answer = await this.#ask(there, "subscribe", { source: observer }, link);
+    observed.heardBy = link;
+    const answer = await this.#ask(observed, "subscribe", { source: observer }, link);
     if (!isSuccess(answer)) return isOneOf(UNHEARD, answer) ? "unsure" : "refused";
-    if (there.hasPath) {
+    if (observed.hasPath) {
       // What went by the node before may still come; a gap would only be read.
       await sleep(this.#context.tools.clock, READ_PAUSE);
-      if (this.#all.get(there.url) === there) await this.#closePath(there);
+      if (this.#all.get(observed.url) === observed) await this.#closePath(observed);
     }
     return "done";
   }

@@ -459,12 +459,12 @@ export class ReportedObjects {
           reported.wasObserved = true;
         }
         const { whole: value } = reported;
-        for (const one of requests) context.answer(one, CODES.OK, isWhole ? { value, ...terms } : terms);
+        for (const request of requests) context.answer(request, CODES.OK, isWhole ? { value, ...terms } : terms);
       },
       deny: (requests, code, why) => requests.forEach((one) => context.refuse(one, code, why)),
       invite: (request, observer) => this.#inviteObserver(url, request, observer),
       relay: (requests, source, code, why) => {
-        for (const one of requests) context.answer(one, code, { source, description: why || undefined });
+        for (const request of requests) context.answer(request, code, { source, description: why || undefined });
       },
       cutOff: (...cut) => this.#cutOff(url, ...cut),
       publish: (change) => {

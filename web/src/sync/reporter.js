@@ -182,14 +182,14 @@ export class ReporterCore {
    * @returns {number | null} seconds; null: its subscription needs no renewal
    */
   leaseOf(observer) {
-    const one = this.#all.get(observer);
-    return one && isActive(one) ? one.lease : null;
+    const subscription = this.#all.get(observer);
+    return subscription && isActive(subscription) ? subscription.lease : null;
   }
 
   /** @param {string} reader */
   mayRead(reader) {
-    const one = this.#all.get(reader);
-    const isObserver = one !== undefined && isActive(one);
+    const subscription = this.#all.get(reader);
+    const isObserver = subscription !== undefined && isActive(subscription);
     return isObserver || Boolean(this.#guests.welcome(reader)) || reader === this.#object.reporter;
   }
 
@@ -209,14 +209,14 @@ export class ReporterCore {
    */
   timeOver(now) {
     for (const observer of this.#alarms.due(now)) {
-      const there = /** @type {Subscription} */ (this.#all.get(observer));
-      const isLate = isActive(there) && now - there.until > LEASE_SLACK;
-      if (isLate && there.lease !== null) there.until = now + there.lease * RENEWED_AFTER;
-      if (there.until > now) {
-        this.#alarms.set(observer, there.until);
-      } else if (isActive(there)) {
+      const subscription = /** @type {Subscription} */ (this.#all.get(observer));
+      const isLate = isActive(subscription) && now - subscription.until > LEASE_SLACK;
+      if (isLate && subscription.lease !== null) subscription.until = now + subscription.lease * RENEWED_AFTER;
+      if (subscription.until > now) {
+        this.#alarms.set(observer, subscription.until);
+      } else if (isActive(subscription)) {
         this.#remove(observer, "expire");
-        this.#port.cutOff(observer, there.manager, true);
+        this.#port.cutOff(observer, subscription.manager, true);
         this.#vacate();
       } else {
         this.#refuse(observer, "refuse", CODES.FORBIDDEN, "the reporter did not answer");
@@ -249,9 +249,9 @@ export class ReporterCore {
     const port = this.#port;
     const { from: manager } = request;
     if (this.#isDeleted) return port.deny([request], CODES.NOT_FOUND, DELETED);
-    const there = this.#all.get(observer);
-    if (there && isActive(there)) return this.#again(there, request, observer, lease, version, now);
-    if (there) return this.#queue(there, request, lease);
+    const subscription = this.#all.get(observer);
+    if (subscription && isActive(subscription)) return this.#again(subscription, request, observer, lease, version, now);
+    if (subscription) return this.#queue(subscription, request, lease);
     if (version === null) this.#guests.asksAnew(observer);
     else if (!this.#guests.mayRenew(observer)) return port.deny([request], CODES.FORBIDDEN, EXPELLED);
     const welcome = this.#guests.welcome(observer);
@@ -271,34 +271,34 @@ export class ReporterCore {
   }
 
   /**
-   * @param {Subscription} there
+   * @param {Subscription} subscription
    * @param {Message} request
    * @param {number | null} lease
    */
-  #queue(there, request, lease) {
-    if (there.requests.length >= MAX_REPEATED_ASKS) {
+  #queue(subscription, request, lease) {
+    if (subscription.requests.length >= MAX_REPEATED_ASKS) {
       return this.#port.deny([request], CODES.TOO_LARGE, "its requests wait for the reporter already");
     }
-    there.manager = request.from;
-    there.lease = lease;
-    there.requests.push(request);
+    subscription.manager = request.from;
+    subscription.lease = lease;
+    subscription.requests.push(request);
   }
 
   /**
    * Take a retry, or a renewal: an active observer gets the object again.
    *
-   * @param {Subscription} there
+   * @param {Subscription} subscription
    * @param {Message} request
    * @param {string} observer
    * @param {number | null} lease
    * @param {number | null} version
    * @param {number} now
    */
-  #again(there, request, observer, lease, version, now) {
-    const isAsBefore = there.manager === request.from && there.lease === lease;
-    there.manager = request.from;
-    there.lease = lease;
-    if (lease !== null) this.#port.step(there.entity.step("renew"));
+  #again(subscription, request, observer, lease, version, now) {
+    const isAsBefore = subscription.manager === request.from && subscription.lease === lease;
+    subscription.manager = request.from;
+    subscription.lease = lease;
+    if (lease !== null) this.#port.step(subscription.entity.step("renew"));
     this.#wait(observer, overAt(lease, now));
     const isWhole = !isAsBefore || version !== this.#object.version;
     this.#port.grant([request], { ...(version === null ? {} : { renewed: true }), ...termsOf(lease) }, isWhole);
@@ -323,8 +323,8 @@ export class ReporterCore {
    * @param {number} question
    */
   refuse(observer, why, question) {
-    const there = this.#all.get(observer);
-    if (!there || isActive(there) || there.question !== question) return;
+    const subscription = this.#all.get(observer);
+    if (!subscription || isActive(subscription) || subscription.question !== question) return;
     this.#refuse(observer, "refuse", CODES.FORBIDDEN, why);
   }
 
@@ -336,14 +336,14 @@ export class ReporterCore {
    * @param {string} [why]
    */
   #accept(observer, now, why = "") {
-    const there = this.#all.get(observer);
-    if (!there || isActive(there)) return;
+    const subscription = this.#all.get(observer);
+    if (!subscription || isActive(subscription)) return;
     this.#undecided -= 1;
     this.#row("add", observer);
-    this.#port.step(there.entity.step("accept", why));
+    this.#port.step(subscription.entity.step("accept", why));
     this.#alarms.set(observer, Infinity);
-    this.#wait(observer, overAt(there.lease, now));
-    this.#port.grant(there.requests.splice(0), termsOf(there.lease), true);
+    this.#wait(observer, overAt(subscription.lease, now));
+    this.#port.grant(subscription.requests.splice(0), termsOf(subscription.lease), true);
   }
 
   /**
@@ -375,10 +375,10 @@ export class ReporterCore {
 
   /** @param {string} observer */
   #take(observer) {
-    const there = /** @type {Subscription} */ (this.#all.get(observer));
+    const subscription = /** @type {Subscription} */ (this.#all.get(observer));
     this.#all.delete(observer);
     this.#alarms.set(observer, Infinity);
-    return there;
+    return subscription;
   }
 
   /**
@@ -394,9 +394,9 @@ export class ReporterCore {
    * @param {string} manager
    */
   unsubscribe(observer, manager) {
-    const there = this.#all.get(observer);
-    if (there?.manager !== manager) return;
-    if (!isActive(there)) {
+    const subscription = this.#all.get(observer);
+    if (subscription?.manager !== manager) return;
+    if (!isActive(subscription)) {
       return this.#refuse(observer, "unsubscribe", CODES.GONE, "the observer left before the decision");
     }
     this.#remove(observer, "unsubscribe");
@@ -444,9 +444,9 @@ export class ReporterCore {
    * @param {number} now
    */
   takeAnswer(observer, code, why, now) {
-    const there = this.#invitations.get(observer);
-    if (!there) return;
-    there.until = now + there.entity.patience;
+    const invitation = this.#invitations.get(observer);
+    if (!invitation) return;
+    invitation.until = now + invitation.entity.patience;
     const final = code === CODES.TIMEOUT ? "silence" : "refuse";
     this.#relay(observer, code < 200 ? "provisional" : code < 300 ? "accept" : final, code, why);
   }
@@ -458,11 +458,11 @@ export class ReporterCore {
    * @param {string} why
    */
   #relay(observer, trigger, code, why) {
-    const there = /** @type {{entity: Entity, until: number, requests: Message[]}} */ (this.#invitations.get(observer));
+    const invitation = /** @type {{entity: Entity, until: number, requests: Message[]}} */ (this.#invitations.get(observer));
     this.#invitations.delete(observer);
-    this.#port.step(there.entity.step(trigger, why));
-    if (!there.entity.mayEnd) this.#invitations.set(observer, there);
-    this.#port.relay([...there.requests], observer, code, why);
+    this.#port.step(invitation.entity.step(trigger, why));
+    if (!invitation.entity.mayEnd) this.#invitations.set(observer, invitation);
+    this.#port.relay([...invitation.requests], observer, code, why);
   }
 
   /**
@@ -472,10 +472,10 @@ export class ReporterCore {
   expel(by, observer) {
     this.#check(by);
     this.#guests.expel(observer);
-    const there = this.#all.get(observer);
-    if (there && isActive(there)) this.#remove(observer, "unsubscribe", EXPELLED);
-    else if (there) this.#refuse(observer, "refuse", CODES.FORBIDDEN, EXPELLED);
-    this.#port.cutOff(observer, there?.manager ?? "", false);
+    const subscription = this.#all.get(observer);
+    if (subscription && isActive(subscription)) this.#remove(observer, "unsubscribe", EXPELLED);
+    else if (subscription) this.#refuse(observer, "refuse", CODES.FORBIDDEN, EXPELLED);
+    this.#port.cutOff(observer, subscription?.manager ?? "", false);
   }
 
   /** @param {string} by */

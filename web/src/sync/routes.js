@@ -1,6 +1,6 @@
 /** By which way changes of an object go, at both ends: `fsm/sync/routes.py` explains it. */
 
-/** How a move ended; unsure: nothing was heard of it.
+/** The result of a move; unsure: no answer came.
  * @typedef {"done" | "refused" | "unsure"} Moving */
 
 /** The way of one object's changes to this runtime. */
@@ -149,12 +149,12 @@ export class RuntimeRoutes {
    * @param {string} runtime
    */
   counts(url, runtime) {
-    const there = this.#used.get(url) ?? new Map();
-    this.#used.set(url, there);
+    const links = this.#used.get(url) ?? new Map();
+    this.#used.set(url, links);
     const wanted = this.#asked.get(url)?.get(runtime);
-    const used = there.get(runtime);
-    there.delete(runtime);
-    if (wanted !== undefined) there.set(runtime, wanted);
+    const used = links.get(runtime);
+    links.delete(runtime);
+    if (wanted !== undefined) links.set(runtime, wanted);
     if (used !== wanted) {
       if (used !== undefined) this.#port.removeLink(url, used);
       if (wanted !== undefined) this.#port.addLink(url, wanted);
