@@ -198,8 +198,8 @@ export class ChildSet {
     /** @type {[number, number, string][]} */
     const bounds = [
       [jsonSize(value), constants.CHILD_BYTES, `a child of more than ${constants.CHILD_BYTES} bytes`],
-      [creator.count + added, constants.CHILDREN_OF_CREATOR, `more than ${constants.CHILDREN_OF_CREATOR} children of added creator`],
-      [creator.size + more, constants.CREATOR_BYTES, `more than ${constants.CREATOR_BYTES} bytes of added creator`],
+      [creator.count + added, constants.CHILDREN_OF_CREATOR, `more than ${constants.CHILDREN_OF_CREATOR} children of one creator`],
+      [creator.size + more, constants.CREATOR_BYTES, `more than ${constants.CREATOR_BYTES} bytes of one creator`],
       [this.kept.size + added, constants.CHILDREN_OF_OBJECT, `more than ${constants.CHILDREN_OF_OBJECT} children`],
       [this.#size + more, constants.CHILDREN_BYTES, `more than ${constants.CHILDREN_BYTES} bytes of children`],
     ];
