@@ -42,13 +42,13 @@ async def read_until(stream: trio.SocketStream, end: bytes) -> bytes:
 def calls(monkeypatch):
     """Return the sizes of what was written, a system call each."""
     sizes: list[int] = []
-    write = socket_link._written_now
+    write = socket_link._write_now
 
     def counted(stream, data):
         sizes.append(len(data))
         return write(stream, data)
 
-    monkeypatch.setattr(socket_link, "_written_now", counted)
+    monkeypatch.setattr(socket_link, "_write_now", counted)
     return sizes
 
 
