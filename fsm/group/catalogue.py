@@ -1,20 +1,20 @@
 """The catalogue of a domain: all nodes of a group serve the same files, as rows of the engine.
 
-A row has one signed file, and the package that it promises. A node looks at its own directory, and
-writes what is newer there than what the domain has, by compare-and-set. What the domain has is
-served, whatever the directory says.
+A row holds one signed file, and the package that the file promises. A node compares its own
+directory with the rows, and writes files that are newer there, by compare-and-set. The rows are
+served, whatever the directory contains.
 
-Of two descriptors, or lists of revocations, the one with the higher counter counts; of two with one
-counter the one that the engine has, and the other is reported. The public keys of the domain have
-no counter: those that the engine has count, until others are published in the directory of a node
+Of two descriptors, or lists of revocations, the one with the higher counter is valid; if the
+counters are equal, the engine's is valid, and the other is reported. The public keys of the domain
+have no counter: the engine's keys are valid until others are published in the directory of a node
 while it runs.
 
-A descriptor that a node no longer finds in its directory, and that the domain has like that, is
+A descriptor that a node no longer finds in its directory, and that is equal to the engine's, is
 withdrawn: it comes back with a higher counter only. So its row stays, without text: at any time a
-directory may have a copy of it, or a node come back that has served it.
+directory may have a copy of it, or a node may come back that has served it.
 
 A file is written only if a key of the domain has signed it. A file that a node has served is
-written anew if an engine comes back without it, with an older one, or with what cannot be read.
+written again if an engine comes back without it, with an older one, or with an unreadable one.
 """
 
 import base64
@@ -53,10 +53,10 @@ class CatalogueRow:
 
     Attributes:
         path: Its path below the root of the catalogue.
-        version: The counter of a signed file; of keys, when they were published, in nanoseconds
-            since the epoch, or a higher number than that of the keys before.
-        text: The file; None: the descriptor of this version was withdrawn.
-        package: The package that it promises; None: none.
+        version: The counter of a signed file; for keys, the time of their publication in
+            nanoseconds since the epoch, or a number above that of the earlier keys.
+        text: The contents of the file; None: the descriptor of this version was withdrawn.
+        package: The package that the file promises; None: none.
     """
 
     path: str
@@ -71,20 +71,20 @@ class CatalogueRow:
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """The higher one counts."""
+        """The rank by which versions are compared; the higher one is valid."""
         return self.version, self.text is None
 
     @property
     def size(self) -> int:
-        """Bytes of the file and its package."""
+        """The number of bytes of the file and its package."""
         return len((self.text or "").encode()) + len(self.package or b"")
 
 
 def counter_of(text: str) -> int | None:
-    """Return the counter that a signed text states; None: it states none.
+    """Return the counter in a signed text, or None if there is none.
 
     Args:
-        text: The text. Its signature is not verified.
+        text: The text; its signature is not verified.
     """
     parts = text.split(".")
     try:
@@ -97,16 +97,16 @@ def counter_of(text: str) -> int | None:
 
 
 def write_file(row: CatalogueRow) -> bytes:
-    """Return the value of a row: a line of JSON, and the package behind it."""
+    """Return the value of a row: a line of JSON, followed by the package."""
     head = orjson.dumps({"version": row.version, "text": row.text})
     return head if row.package is None else head + b"\n" + row.package
 
 
 def read_file(path: str, value: bytes) -> CatalogueRow | None:
-    """Read a row; None: it is none.
+    """Read a row, or return None if the value is no row.
 
     Args:
-        path: The path that its key names.
+        path: The path in its key.
         value: Its value.
     """
     head, line, package = value.partition(b"\n")
@@ -123,7 +123,7 @@ def read_file(path: str, value: bytes) -> CatalogueRow | None:
 
 
 def _is_sound(row: CatalogueRow) -> bool:
-    """Return whether a file can stand where it stands, with its version."""
+    """Return whether a file may have its path, with its version."""
     if _is_withdrawable(row.path) and not _is_entry(row.path):
         return False
     if row.text is None:
@@ -146,7 +146,7 @@ def _is_number(value: int) -> bool:
 
 
 class Why(StrEnum):
-    """The reasons for which a file of the directory is not served."""
+    """The reasons why a file of the directory is not served."""
 
     OLDER = "the domain has a newer version"
     OTHER = "the domain has another content with this counter; sign it with a higher one"
@@ -162,7 +162,7 @@ class Why(StrEnum):
 
 
 class CataloguePort(Protocol):
-    """What the core has its host do."""
+    """The calls of the catalogue to its host; none of them calls the core."""
 
     def serve(self, row: CatalogueRow) -> None:
         """Serve this file from now on."""
@@ -171,11 +171,11 @@ class CataloguePort(Protocol):
         """Write a file to the engine."""
 
     def report_unused(self, path: str, why: Why) -> None:
-        """Report that a file of the directory is not what is served."""
+        """Report that a file of the directory differs from the served one."""
 
 
 Verify: TypeAlias = Callable[[str, str, str], bool]
-"""Returns whether one of some keys has signed the file at a path: its arguments are the path, the
+"""Returns whether one of the keys has signed the file at a path: its arguments are the path, the
 text and the keys."""
 
 
@@ -183,11 +183,11 @@ class CatalogueCore:
     """The catalogue of one node of a group.
 
     Args:
-        port: Does what it decides.
+        port: The host.
         verify: Verifies signatures.
 
     Attributes:
-        was_settled: Whether it was settled at some time.
+        was_settled: Whether it was ever settled.
     """
 
     def __init__(self, port: CataloguePort, verify: Verify) -> None:
@@ -208,7 +208,7 @@ class CatalogueCore:
         """True if the node serves the rows of the engine, and has no further file to write."""
         return self._is_member and self._has_looked and not self._due and not self._writing
 
-    # ---- what the engine has
+    # ---- files of the engine
 
     def set_row(self, row: CatalogueRow) -> None:
         """Take a file that the engine has."""
@@ -220,64 +220,64 @@ class CatalogueCore:
         if row != served and (served is None or row.rank >= served.rank):
             self._served[path] = row
             if path == DOMAIN_KEYS:
-                # Another key may have signed what none had signed.
+                # A new key may have signed a file that was unsigned before.
                 self._due |= dict.fromkeys(self._own)
             self._port.serve(row)
         self._settle()
 
     def set_missing(self, path: str) -> None:
-        """Note that the engine does not have a file, or nothing that can be read."""
+        """Note that the engine does not have a readable file at a path."""
         self._writing.pop(path, None)
         self._in_engine.pop(path, None)
         self._due[path] = None
         self._settle()
 
     def set_written(self, key: str) -> None:
-        """Note that the engine has what this node wrote.
+        """Note that the engine has the row that this node wrote.
 
         Args:
-            key: Key of the row, which may be any.
+            key: Key of the row, of any kind.
         """
         written = self._writing.get(key.removeprefix(CATALOGUE))
         if written is not None and key == written.key:
             self.set_row(written)
 
     def join(self) -> None:
-        """Note that the node is a member, and knows what the engine has. Idempotent."""
+        """Note that the node is a member and knows the engine's rows. Idempotent."""
         if not self._is_member:
             self._is_member = True
             self._due |= dict.fromkeys((*self._served, *self._own, *self._gone))
         self._settle()
 
     def leave(self) -> None:
-        """Note that the node is no member any more: it goes on serving what it knows."""
+        """Note that the node is no longer a member; it continues to serve the known files."""
         self._is_member = False
         self._in_engine.clear()
         self._writing.clear()
 
-    # ---- what the directory has
+    # ---- files of the directory
 
     def set_directory(self, files: Mapping[str, CatalogueRow]) -> None:
         """Take all files that the directory has, by path."""
-        before = self._own
-        changed = {path: row for path, row in files.items() if before.get(path) != row}
+        former = self._own
+        changed = {path: row for path, row in files.items() if former.get(path) != row}
         for path in changed:
             self._reported.pop(path, None)
             self._gone.pop(path, None)
-        # A directory that is away for a while has no keys either.
+        # A directory that is unavailable for a while has no keys either.
         if DOMAIN_KEYS in files:
-            for path in before.keys() - files.keys():
+            for path in former.keys() - files.keys():
                 if _is_withdrawable(path):
-                    self._gone[path] = before[path].text
+                    self._gone[path] = former[path].text
             self._own = dict(files)
         else:
-            self._own = {**before, **files}
+            self._own = {**former, **files}
         self._is_published |= self._has_looked and DOMAIN_KEYS in changed
         self._has_looked = True
         self._due |= dict.fromkeys((*changed, *self._gone))
         self._settle()
 
-    # ---- what is written
+    # ---- writes
 
     def _settle(self) -> None:
         while (path := self._next_due()) is not None:
@@ -286,9 +286,9 @@ class CatalogueCore:
         self.was_settled |= self.is_settled
 
     def _next_due(self) -> str | None:
-        """Return the next file to look at, the keys first; None: none.
+        """Return the path of the next file to check, the keys first, or None.
 
-        By the keys it is judged whether the other files are signed.
+        The keys decide whether the other files are signed.
         """
         is_busy = len(self._writing) >= GROUP_CATALOGUE_WRITES or DOMAIN_KEYS in self._writing
         if not self._is_member or is_busy:
@@ -312,7 +312,7 @@ class CatalogueCore:
             self._port.write(wanted)
 
     def _find_change(self, path: str, served: CatalogueRow | None) -> CatalogueRow | Why | None:
-        """Return what this directory changes; a reason: it has a file that changes nothing."""
+        """Return the change by this directory, or the reason why its file changes nothing."""
         own = self._own.get(path)
         if path in self._gone:
             if served is not None and served.text == self._gone[path]:
@@ -334,9 +334,9 @@ class CatalogueCore:
         if served is not None and not self._is_published:
             return Why.KEYS
         self._is_published = False
-        # Other nodes may know newer keys than this one: theirs are to have a lower number.
-        before = 0 if served is None else served.version
-        return self._check_bounds(attrs.evolve(own, version=max(own.version, before + 1)))
+        # Other nodes may know newer keys: those must have a lower number than these.
+        former_version = 0 if served is None else served.version
+        return self._check_bounds(attrs.evolve(own, version=max(own.version, former_version + 1)))
 
     def _check_bounds(self, own: CatalogueRow) -> CatalogueRow | Why:
         others = [

@@ -1,19 +1,20 @@
-"""Durable messages: kept in the log of their receiver's runtime until the receiver has answered.
+"""Durable messages: kept in the log of the receiver's runtime until the receiver has answered.
 
-`AcceptCore` is the end of the sender's node. It gives messages to the engine in order, and the
-sender is answered when the log has its message, or why it has not.
+`AcceptCore` is the end at the sender's node. It gives messages to the engine in order, and the
+sender is answered when the log has its message, or with the reason why it has not.
 
-`DeliverCore` is the end of the node that has a link to the receiver's runtime. It reads the log,
+`DeliverCore` is the end at the node that has a link to the receiver's runtime. It reads the log,
 and delivers one message of each pair of sender and receiver at a time, so the order of a pair is
-that of the log also if a message is delivered again. An answer of the receiver ends a message, and
-the log is trimmed up to the first one that has not ended. Answers that say "not now" do not end it:
-the hyperty is not there (404), or has no room (503). The log outlives links, sessions and nodes, so
-this core forgets what it has delivered to a runtime with the link: the next link begins with the
-log. What is delivered twice thereby is known to the receiver by its position.
+the order of the log even if a message is delivered again. An answer of the receiver ends a message,
+and the log is trimmed up to the first message that has not ended. Temporary refusals do not end it:
+the hyperty is absent (404), or has no room (503). The log outlives links, sessions and nodes, so
+this core forgets what it has delivered to a runtime when the link ends: the next link begins at the
+start of the log. The receiver recognises a message that is delivered twice by its position.
 
 Few logs have entries when a link comes, and only those are read. The engine lists them, and reports
-each further entry to each node, so no node that dies has to. A report may be late, but it comes:
-then the log is read. The list is made anew at times, as nobody reports what other nodes remove.
+each further entry to each node, so a node that dies need not. A report may be late, but it comes:
+then the log is read. The list is made again at times, since removals by other nodes are not
+reported.
 """
 
 import itertools
@@ -31,18 +32,18 @@ from specs.limits import group
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, NOT_NOW
 
-# ---- the end of the sender
+# ---- the sender's end
 
 
 @attrs.frozen(slots=True)
 class Offered:
-    """A message that is to be kept.
+    """A message that should be kept in a log.
 
     Attributes:
         message: The message.
         by: Runtime whose session brought it.
-        log: The receiver's runtime, whose log is to have it.
-        payload: Entry of the log.
+        log: The receiver's runtime, whose log should get it.
+        payload: The entry for the log.
     """
 
     message: Message
@@ -52,7 +53,7 @@ class Offered:
 
 
 class AcceptCore:
-    """What waits to be kept by the engine, in order; one batch is under way at a time.
+    """The messages that wait for the engine, in order; one batch is under way at a time.
 
     Args:
         domain: Domain of the node.
@@ -67,17 +68,17 @@ class AcceptCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing waits, and nothing is under way."""
+        """True if no message waits or is under way."""
         return not self._waiting and not self._batch
 
     def offer(self, one: Offered) -> Refused | None:
-        """Take a message; return why there is no room, None if there was."""
+        """Take a message; return the refusal if there is no room, or None."""
         return self._waiting.put(one, user_of(one.message, self._domain), len(one.payload))
 
     def begin_batch(self) -> tuple[int, Sequence[Offered]] | None:
-        """Return what is to be given to the engine now, in order, and the number of the batch.
+        """Return the number and the messages of the next batch for the engine, in order.
 
-        None: nothing is, or a batch is under way.
+        None: no message waits, or a batch is under way.
         """
         if self._batch or not self._waiting:
             return None
@@ -86,7 +87,7 @@ class AcceptCore:
         return self._number, self._batch
 
     def end_batch(self, number: int) -> Sequence[Offered]:
-        """Return the messages of a batch, whose outcomes are known; none: it was given up.
+        """Return the messages of a batch whose outcomes are known; empty: it was given up.
 
         Args:
             number: Number of the batch.
@@ -94,12 +95,12 @@ class AcceptCore:
         return self.give_up_batch() if number == self._number else ()
 
     def give_up_batch(self) -> Sequence[Offered]:
-        """Return what was under way: its outcome will never be known."""
-        offered, self._batch = self._batch, ()
-        return offered
+        """Return the messages under way, whose outcome will never be known."""
+        batch, self._batch = self._batch, ()
+        return batch
 
 
-# ---- the end of the receiver
+# ---- the receiver's end
 
 
 @attrs.frozen(slots=True)
@@ -107,9 +108,9 @@ class Kept:
     """One entry of a log.
 
     Attributes:
-        message: The message; None: the entry is none of ours.
-        whose: What the session of the receiver belonged to when the message was accepted.
-        until: When it is given up, in seconds on the host's clock.
+        message: The message; None: the entry has an unknown form.
+        whose: The user or key that the receiver's session had when the message was accepted.
+        until: Time at which it is given up, in seconds on the host's clock.
     """
 
     position: int
@@ -119,16 +120,16 @@ class Kept:
 
 
 class LogPort(Protocol):
-    """The host of the logs; a method never calls the core back."""
+    """The calls of the logs to their host; none of them calls the core."""
 
     def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
         """Read a log; `DeliverCore.take_entries` takes the outcome.
 
         Args:
             runtime: Address of the runtime.
-            number: Names the request; the outcome repeats it.
+            number: Identifies the request; the outcome repeats it.
             after: Position behind which entries are wanted.
-            most: How many of them.
+            most: Largest number of entries.
         """
 
     def deliver(self, runtime: str, position: int, message: Message) -> None:
@@ -138,7 +139,7 @@ class LogPort(Protocol):
         """Remove the entries of a log up to a position; `take_trim` takes the outcome."""
 
     def give_up(self, runtime: str, message: Message | None, why: str) -> None:
-        """End a message without an answer of its receiver; None: an entry that is none of ours."""
+        """End a message without its receiver's answer; None: an entry of an unknown form."""
 
 
 _ANOTHERS: Final = "its runtime belongs to another user, or has another key, than when it was sent"
@@ -152,10 +153,10 @@ class _Item:
     """A message that was read and has not ended.
 
     Attributes:
-        until: When it is given up, however far it is.
-        due: When it is delivered next.
-        since: When it was delivered first; infinity: it was not.
-        pause: Seconds before it is delivered again if its receiver does not take it now.
+        until: Time at which it is given up in any case.
+        due: Time of its next delivery.
+        since: Time of its first delivery; infinity: it was not delivered.
+        pause: Seconds until the next delivery if its receiver refuses it for now.
     """
 
     position: int
@@ -166,8 +167,8 @@ class _Item:
     pause: float = group.DURABLE_PAUSE
 
     def is_answered_by(self, answer: Message) -> bool:
-        asked = self.message
-        return (answer.to, answer.from_, answer.id) == (asked.from_, asked.to, asked.id)
+        message = self.message
+        return (answer.to, answer.from_, answer.id) == (message.from_, message.to, message.id)
 
 
 @attrs.define(slots=True)
@@ -175,19 +176,19 @@ class _Log:
     """The log of a runtime with a link.
 
     Attributes:
-        known: Highest position that is known to have, or to have had, an entry.
+        known: Highest known position of an entry, even of one that was removed.
         is_behind: Whether there may be entries that were not read.
         items: The messages that were read and have not ended, in order.
-        over: Positions of those that have ended behind one that has not, as a heap: no more than
-            the log has entries.
+        over: Positions of ended messages behind one that has not ended, as a heap: no more than the
+            log has entries.
         reached: Position up to which entries were read.
-        fetch: Number of the request that reads the log; None: none does.
-        expects: `known` when that request was made.
-        wanted: How many entries that request asked for.
+        fetch: Number of the request that reads the log; None: no request.
+        expects: The value of `known` when that request was made.
+        wanted: Number of entries that were requested.
         ended: Position up to which all messages have ended.
-        trimmed: Position up to which the engine has no entries any more.
-        trims_at: When it may be trimmed again.
-        fetches_at: When it may be read again.
+        trimmed: Position up to which the engine has removed entries.
+        trims_at: Earliest time of the next trim.
+        fetches_at: Earliest time of the next read.
     """
 
     runtime: str
@@ -217,7 +218,7 @@ class _Log:
         return self.ended > self.trimmed and not self.is_trimming
 
     def deadline(self, now: float) -> float:
-        """Return when more is to be done; what may be done now is under way, or waits its turn."""
+        """Return when more is to be done; any work that is possible now is already under way."""
         pauses = [
             *([self.fetches_at] if self.must_fetch and self.fetches_at > now else []),
             *([self.trims_at] if self.must_trim else []),
@@ -226,16 +227,16 @@ class _Log:
         return min(pauses, default=math.inf)
 
     def first(self) -> list[_Item]:
-        """Return the first message of each pair that has not ended."""
+        """Return, for each pair, the first message that has not ended."""
         first: dict[tuple[str, str], _Item] = {}
         for item in self.items:
             first.setdefault((item.message.from_, item.message.to), item)
         return list(first.values())
 
-    def end(self, one: _Item) -> None:
+    def end(self, item: _Item) -> None:
         """Note that a message has ended."""
-        self.items.remove(one)
-        heappush(self.over, one.position)
+        self.items.remove(item)
+        heappush(self.over, item.position)
         first = self.items[0].position if self.items else math.inf
         while self.over and self.over[0] < first:
             self.ended = heappop(self.over)
@@ -251,7 +252,7 @@ class DeliverCore:
     def __init__(self, port: LogPort) -> None:
         self._port: Final = port
         self._logs: dict[str, _Log] = {}
-        # Of each log that may have entries the highest position of one; None: of any log.
+        # The highest position in each log that may have entries; None: any log may have some.
         self._filled: dict[str, int] | None = None
         self._fetching = 0
         self._unread: dict[str, None] = {}
@@ -259,7 +260,7 @@ class DeliverCore:
         self._alarms = Alarms[str]()
 
     def awaits(self, runtime: str, answer: Message) -> bool:
-        """Return whether an answer of a runtime is that of a message which was delivered.
+        """Return whether an answer of a runtime is to a message that was delivered.
 
         Args:
             runtime: Address of the runtime.
@@ -273,18 +274,18 @@ class DeliverCore:
         return self._alarms.deadline()
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Do all work that is due."""
         for runtime in self._alarms.due(now):
             self._proceed(runtime, now)
 
     # ---- links
 
     def attach(self, runtime: str, whose: str, now: float) -> None:
-        """Begin with the log of a runtime: its session has a link at this node.
+        """Begin with the log of a runtime, whose session has a link at this node.
 
         Args:
             runtime: Address of the runtime.
-            whose: What the session belongs to: a user, or a key.
+            whose: The user or key to which the session belongs.
             now: Seconds on the host's clock.
         """
         self.detach(runtime)
@@ -294,7 +295,7 @@ class DeliverCore:
         self._proceed(runtime, now)
 
     def detach(self, runtime: str) -> None:
-        """Leave the log of a runtime: its session has no link any more. Idempotent."""
+        """Leave the log of a runtime, whose session has no link any more. Idempotent."""
         log = self._logs.pop(runtime, None)
         self._unread.pop(runtime, None)
         self._alarms.set(runtime, math.inf)
@@ -311,19 +312,19 @@ class DeliverCore:
     # ---- the engine
 
     def begin(self, now: float) -> None:
-        """Ask the engine anew: it can be asked now, and answers nothing that was asked before."""
+        """Repeat all requests, since a new connection to the engine answers no earlier ones."""
         self._fetching = 0
         for runtime, log in self._logs.items():
-            # What it has had to say meanwhile is not known.
+            # The reports in the meantime are unknown.
             log.fetch, log.is_trimming, log.is_behind = None, False, True
             self._proceed(runtime, now)
 
     def begin_list(self) -> None:
-        """Expect each log that has an entry to be reported, and then each further entry."""
+        """Expect a report of each log with an entry, and then of each further entry."""
         self._filled = {}
 
     def add_entry(self, runtime: str, position: int, now: float) -> None:
-        """Note that the log of a runtime has an entry at a position, or has had one."""
+        """Note that the log of a runtime has, or has had, an entry at a position."""
         if self._filled is not None:
             self._filled[runtime] = max(position, self._filled.get(runtime, 0))
             if len(self._filled) > group.DURABLE_LOGS:
@@ -342,7 +343,7 @@ class DeliverCore:
         Args:
             runtime: Address of the runtime.
             number: Number of the request.
-            entries: Fewer than asked for are all; None: the log could not be read.
+            entries: The entries; fewer than requested are all; None: the log could not be read.
             now: Seconds on the host's clock.
         """
         log = self._logs.get(runtime)
@@ -362,9 +363,9 @@ class DeliverCore:
 
         Args:
             runtime: Address of the runtime.
-            position: The position up to which entries were to be removed.
+            position: The position up to which entries should be removed.
             now: Seconds on the host's clock.
-            is_done: Whether they are.
+            is_done: Whether they were removed.
         """
         filled = self._filled
         if is_done and filled is not None and filled.get(runtime, 0) <= position:
@@ -397,7 +398,7 @@ class DeliverCore:
     # ---- the log of a runtime
 
     def _proceed(self, runtime: str, now: float) -> None:
-        """Deliver, trim and read what is due of a log."""
+        """Do all deliveries, trims and reads of a log that are due."""
         log = self._logs.get(runtime)
         if log is None:
             return
@@ -437,7 +438,7 @@ class DeliverCore:
 
 
 def _apply_answer(log: _Log, answer: Message, now: float) -> None:
-    """Note what an answer says of the message that it answers."""
+    """Note the outcome of a message according to its answer."""
     for item in log.items:
         if item.is_answered_by(answer):
             if answer.code < FIRST_FINAL:

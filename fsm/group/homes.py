@@ -4,7 +4,7 @@ The rows of the engine name a holder each: a process of a node. A row whose hold
 the group belongs to nobody: its session waits for its runtime, for `GROUP_PATIENCE` seconds from
 when this node knew, and its subscribers get nothing.
 
-The order of messages of one pair, of which one moves from node to node (I-B7), is kept here, too.
+Messages of one pair keep their order here (I-B7), even if one of the pair moves between nodes.
 Each message names the home of its sender: the revision of the row by which the node that took it
 had the session. The engine gives rows rising revisions, so of two homes the one with the higher
 revision is the later one. A node that was slow to pass a message on may be overtaken by the
@@ -34,17 +34,17 @@ _NONE: Final = (0, 0)
 
 
 class Homes:
-    """Where runtimes are that are not here; the host says what has changed, and when.
+    """The homes of runtimes that are not at this node; the host reports their changes.
 
     Args:
         is_live: Returns whether a process of a node is a member of the group.
-        elsewhere: Gets the nodes with subscribers, by address.
+        elsewhere: Filled with the nodes that have subscribers, by address.
         rows: The rows of the domain.
         moves: The sessions of this node.
 
     Attributes:
-        sessions: The rows of runtimes that have a session elsewhere, or had one at a node that is
-            gone.
+        sessions: The rows of runtimes that have a session at another node, or had one at a node
+            that is gone.
     """
 
     def __init__(
@@ -70,38 +70,38 @@ class Homes:
         return len(self.sessions)
 
     def row(self, runtime: str) -> SessionRow | None:
-        """Return the session of a runtime; None: it has none elsewhere."""
+        """Return the session of a runtime, or None if it has none elsewhere."""
         return self.sessions.get(runtime)
 
     def node_of(self, runtime: str) -> str | None:
-        """Return the node that has the session of a runtime; None: no member has it."""
+        """Return the node that has the session of a runtime, or None if no member has it."""
         row = self.sessions.get(runtime)
         return row.holder.node if row is not None and runtime not in self._left else None
 
     def is_for_its_node_only(self, runtime: str) -> bool:
-        """Return whether the node that has the session of a runtime cannot hand it over."""
+        """Return whether the node that has a runtime's session cannot hand the session over."""
         row = self.sessions.get(runtime)
         return row is not None and row.kept is None and self.node_of(runtime) is not None
 
     def kept_session(self, runtime: str, offset: float) -> KeptSession | None:
-        """Return what this node needs to take up a session; None: no node can.
+        """Return the data with which this node can take up a session, or None if no node can.
 
         Args:
             runtime: Address of the runtime.
-            offset: What is added to seconds since the epoch for those of the host's clock.
+            offset: Difference between the host's clock and seconds since the epoch.
         """
         row = self.sessions.get(runtime)
         if row is None or row.kept is None:
             return None
-        # Whether it is linked to a live node is not known here, so it is no one's to take.
+        # It is unknown whether it is linked to a live node, so no node may take it.
         is_known = row.kept.is_taken_up or self.node_of(runtime) is not None
-        kept = attrs.evolve(row.kept, is_taken_up=is_known)
+        taken_up = attrs.evolve(row.kept, is_taken_up=is_known)
         if row.identity is None:
-            return kept
+            return taken_up
         user, issuer, until = row.identity.user, row.identity.issuer, row.identity.until
-        return attrs.evolve(kept, credentials=Credentials(user, issuer, until + offset))
+        return attrs.evolve(taken_up, credentials=Credentials(user, issuer, until + offset))
 
-    # ---- what changes
+    # ---- changes
 
     def session(self, row: SessionRow, now: float) -> None:
         """Note a session of another node.
@@ -117,7 +117,7 @@ class Homes:
             self._left.setdefault(row.runtime, now)
 
     def session_over(self, runtime: str) -> None:
-        """Note that a session is over, or is this node's now."""
+        """Note that a session is over, or is now at this node."""
         self.sessions.pop(runtime, None)
         self._left.pop(runtime, None)
 
@@ -130,12 +130,12 @@ class Homes:
             self._drop(row)
 
     def path_over(self, row: PathRow) -> None:
-        """Note that another node has none any more."""
+        """Note that another node no longer has subscribers."""
         self._paths.get(row.holder.node, {}).pop(row.resource, None)
         self._drop(row)
 
     def node_moved(self, node: str, now: float) -> None:
-        """Look again at what a node holds: it has come or gone, or is another process.
+        """Check the sessions and paths of a node that has come, gone, or is another process.
 
         Args:
             node: Id of the node.
@@ -153,7 +153,7 @@ class Homes:
             if not nodes:
                 del self._elsewhere[row.resource]
 
-    # ---- what nobody holds
+    # ---- rows without a live holder
 
     def unheld_paths(self) -> Iterator[PathRow]:
         """Yield the rows of subscribers at processes that are no members."""
@@ -163,18 +163,18 @@ class Homes:
                     yield row
 
     def deadline(self) -> float:
-        """Return when `overdue` has a runtime to name."""
+        """Return when `overdue` should be called next."""
         return next(iter(self._left.values()), math.inf) + GROUP_PATIENCE
 
     def overdue(self, now: float) -> list[str]:
-        """Return the runtimes that have not come back in time; each again after as long.
+        """Return the runtimes that have not come back in time, each again after the same time.
 
         Args:
             now: Seconds on the host's clock.
         """
         late = [each for each, since in self._left.items() if since + GROUP_PATIENCE <= now]
         for runtime in late:
-            # As the last one: the order is that of the times.
+            # Appended last: the entries are sorted by time.
             del self._left[runtime]
             self._left[runtime] = now
         return late
@@ -182,10 +182,10 @@ class Homes:
     # ---- the order of messages
 
     def home_of(self, runtime: str) -> int:
-        """Return the home of a runtime whose message this node takes.
+        """Return the home of a runtime from which this node takes a message.
 
         Args:
-            runtime: Its address; it has its session here, or its link is still read.
+            runtime: Its address; it has its session here, or its link is still being read.
 
         Returns:
             0 for one whose session has no row.
@@ -201,8 +201,8 @@ class Homes:
         Args:
             runtime: The runtime that sent it.
             message: The message.
-            home: The home that its runtime had.
-            is_passed_on: Whether it went to a node that its receiver had left.
+            home: The home of the sending runtime.
+            is_passed_on: Whether it was passed on by a node that its receiver had left.
         """
         pair = (runtime, message.from_, message.to)
         latest, number = self._latest.get(pair, _NONE)
@@ -220,5 +220,5 @@ class Homes:
         return False
 
     def forget_order(self) -> None:
-        """Forget all homes of senders: an engine that comes back empty gives low revisions."""
+        """Forget all homes of senders, since an empty engine gives low revisions."""
         self._latest.clear()

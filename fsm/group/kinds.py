@@ -1,7 +1,7 @@
 """The kinds of rows that the nodes of a domain share, and their keys in the engine.
 
-A key is `<kind>/<what it is about>`. Of an address that is too long for a key the key has a digest,
-and the value the address.
+A key is `<kind>/<subject>`. For an address that is too long for a key, the key has a digest, and
+the value has the address.
 """
 
 import re
@@ -36,13 +36,13 @@ class Kind(StrEnum):
 
 
 class GroupTable(StrEnum):
-    """The tables of the trace that say what the nodes of a group know of each other.
+    """The tables of the trace in which the nodes of a group record their knowledge of each other.
 
     Attributes:
         MEMBERS: By node id: name of the group and boot epoch; with the revision of the node's own
             lease, each time that it is written.
-        HOMES: By runtime: node id, boot epoch and epoch of a session that the engine says the
-            node has, with the revision of the row.
+        HOMES: By runtime: node id, boot epoch and epoch of a session that the node has according to
+            the engine, with the revision of the row.
         ENGINE: By the node's own id: outages of the engine, messages that found no room here, and
             messages that may be lost with the engine.
     """
@@ -53,7 +53,7 @@ class GroupTable(StrEnum):
 
 
 class RowRefusal(StrEnum):
-    """The reasons for which a row is not taken."""
+    """The reasons why a row is refused."""
 
     UNKNOWN_KIND = "unknown kind"
     MALFORMED = "malformed"
@@ -62,11 +62,11 @@ class RowRefusal(StrEnum):
 
 
 class RowRefusedError(ProtoflyError):
-    """A row of the engine is none of ours, or a later version's; the node goes on without it.
+    """A row of the engine has an unknown form, or a later version's; the node ignores it.
 
     Attributes:
         key: Key of the row.
-        reason: What is wrong with it.
+        reason: The reason for its refusal.
     """
 
     def __init__(self, key: str, reason: RowRefusal) -> None:
@@ -77,11 +77,11 @@ class RowRefusedError(ProtoflyError):
 
 @attrs.frozen(slots=True)
 class Holder:
-    """One process of a node: what it holds ends with it.
+    """One process of a node; its rows are void when it ends.
 
     Attributes:
         node: Id of the node.
-        boot: Its boot epoch, which is another one each time the node joins.
+        boot: Its boot epoch, which changes each time the node joins.
     """
 
     node: str
@@ -90,11 +90,11 @@ class Holder:
 
 @attrs.frozen(slots=True)
 class NodeReport:
-    """What a node says of itself, for people: nothing is decided by it.
+    """The state of a node, for people: no decision depends on it.
 
     Attributes:
         up: Seconds since the node started.
-        figures: Counts by name, `GROUP_FIGURES` at most; one that is missing is 0.
+        figures: Counts by name, at most `GROUP_FIGURES`; a missing one is 0.
     """
 
     up: float
@@ -103,13 +103,13 @@ class NodeReport:
 
 @attrs.frozen(slots=True)
 class NodeRow:
-    """A node is a member of the group, as long as the row lasts.
+    """The membership of a node in the group, as long as the row exists.
 
     Attributes:
-        address: Base URL at which other nodes and the dashboard reach it over HTTP; empty: none.
-        is_leaving: Whether it is going down.
-        report: What it said of itself when it wrote the row; None: nothing that can be read. A row
-            with another report says the same.
+        address: Base URL at which other nodes and the dashboard reach it by HTTP; empty: none.
+        is_leaving: Whether it is shutting down.
+        report: Its report when it wrote the row; None: none that can be read. It is ignored when
+            rows are compared.
     """
 
     holder: Holder
@@ -125,15 +125,15 @@ class NodeRow:
 
 @attrs.frozen(slots=True)
 class SessionRow:
-    """A runtime has a session.
+    """The session of a runtime.
 
     Attributes:
-        holder: The node that has it; the session is free once that is no member any more.
-        epoch: Raised by each node that takes it up.
-        form: The form in which the runtime speaks.
+        holder: The process that has it; the session is free once that process is no member.
+        epoch: Raised by each node that takes the session up.
+        form: The form that the runtime speaks.
         stub: Address of the stub that had its last link.
-        kept: What another node needs to take it up; its credentials follow from `identity`.
-            None: it ends with its node.
+        kept: The data with which another node can take it up; the credentials follow from
+            `identity`. None: it ends with its node.
         identity: The identity of the login that opened it; None: nobody logged in.
     """
 
@@ -153,11 +153,11 @@ class SessionRow:
 
 @attrs.frozen(slots=True)
 class OwnerRow:
-    """An address belongs to a runtime, with its session.
+    """The owner of an address: a runtime with a session.
 
     Attributes:
-        block: The key under which it was allocated together with others; None: under none.
-        is_bound: Whether the node does not allocate such addresses, and only binds them.
+        block: The key under which it was allocated together with others; None: no key.
+        is_bound: Whether it was bound, not allocated by the node.
     """
 
     address: str
@@ -173,7 +173,7 @@ class OwnerRow:
 
 @attrs.frozen(slots=True)
 class PathRow:
-    """A node has a subscriber of a resource, to which it delivers."""
+    """A node that delivers messages for a resource to its subscribers."""
 
     resource: str
     holder: Holder
@@ -186,7 +186,7 @@ class PathRow:
 
 @attrs.frozen(slots=True)
 class NameRow:
-    """A name of a runtime belongs to a user."""
+    """The user to whom the name of a runtime belongs."""
 
     name: NameKept
 
@@ -200,25 +200,25 @@ GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow | NameRow | Poli
 
 
 _DIGEST: Final = 32
-"""Bytes of a digest."""
+"""Number of bytes of a digest."""
 
 _DIGEST_MARK: Final = "~"
-"""First of what stands for a long address; no address begins with it."""
+"""First character of the digest of a long address; no address begins with it."""
 
 
 def brief(address: str) -> str:
-    """Return what stands for an address in a key: itself, or a digest of one that is too long."""
+    """Return the form of an address in a key: the address, or a digest if it is too long."""
     if len(address.encode()) <= GROUP_ADDRESS:
         return address
     return _DIGEST_MARK + blake2b(address.encode(), digest_size=_DIGEST).hexdigest()
 
 
 def full(about: str, said: Json) -> str | None:
-    """Return the address that a part of a key stands for; None: it stands for none.
+    """Return the address for a part of a key, or None if it is invalid.
 
     Args:
         about: The part of the key.
-        said: What the value says of a long address.
+        said: The address in the value, if the key has a digest.
     """
     if not about.startswith(_DIGEST_MARK):
         return about

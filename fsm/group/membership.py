@@ -1,22 +1,22 @@
-"""The membership of a node in its group: its lease, the other members, and who tidies up.
+"""The membership of a node in its group: its lease, the other members, and the cleaning of rows.
 
-The row of a node is its lease: the engine lets it go `GROUP_LEASE` seconds after it has written
-it last. The node counts these seconds from when it sent the renewal, never from when it was
-answered: however long the request or the answer took, the engine wrote the row later than that.
-So it takes its lease to be over before the engine can have let it run out, and it is asked before
-each write (`may_write`), not only by a timer, as a process may have been stopped meanwhile.
+The row of a node is its lease: the engine removes it `GROUP_LEASE` seconds after it was last
+written. The node counts these seconds from the time when it sent the renewal, never from the
+answer: however long the request or the answer took, the engine wrote the row later. So the node
+considers its lease over before the engine can have removed it. It checks that before each write
+(`may_write`), not only by a timer, since the process may have been suspended meanwhile.
 
-A renewal expects the revision of the one before. If another row is there, its id is another
-process's. If none is there, its lease has run out, or the engine has lost it. In both cases the
-node is fenced: it joins anew with another boot epoch, by which others know that nothing is left
-of what it had. A renewal of unknown outcome is made again: if the first one was made after all,
-the refusal of the second names the node's own row.
+A renewal expects the revision of the one before. If another row is there, another process has the
+node's id. If no row is there, the lease has run out, or the engine has lost it. In both cases the
+node is fenced: it joins again with another boot epoch, by which others know that its earlier rows
+are void. A renewal of unknown outcome is repeated: if the first one was made after all, the refusal
+of the second one shows the node's own row.
 
-Whether another node is a member is the engine's word alone: no clock of this node decides it.
+Only the engine decides whether another node is a member: no clock of this node does.
 
 A group has a bounded number of nodes. The watch brings rows in the order in which they were
-written, so all nodes see the same rows before the one of a node that joins. A node that finds as
-many others there as a group has is no member: it deletes its row, and tries again when one goes.
+written, so all nodes see the same rows before the row of a node that joins. A node that finds a
+full group there is no member: it deletes its row, and tries again when another node leaves.
 """
 
 import math
@@ -35,10 +35,10 @@ from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
 @attrs.frozen(slots=True)
 class PutLease:
-    """A write of the node's row, which lasts for `GROUP_LEASE`; at once, or not at all.
+    """A write of the node's row, which expires after `GROUP_LEASE`; made at once or not at all.
 
     Attributes:
-        number: Of its answer.
+        number: Number that its answer repeats.
         expected: The revision that the row must have; 0: there must be none.
     """
 
@@ -48,9 +48,9 @@ class PutLease:
 
 
 class MembershipPort:
-    """The host of a membership; a method does nothing where no host overrides it.
+    """The calls of a membership to its host; a method does nothing unless it is overridden.
 
-    None calls the core back: what does so waits until the input has been taken.
+    No method calls the core: the host does so after the input has been taken.
     """
 
     def step(self, step: Step) -> None:
@@ -60,32 +60,32 @@ class MembershipPort:
         """Write the node's row: `take_written`, `take_conflict` or `take_silence` follows."""
 
     def drop_lease(self, key: str, expected: int) -> None:
-        """Delete the node's row; without it the row goes by itself."""
+        """Delete the node's row, which otherwise expires."""
 
     def admit(self) -> None:
         """Begin to serve: the node is a member."""
 
     def wait_for_id(self, other: Holder) -> None:
-        """Report that another process is a member by this node's id: it waits until that goes."""
+        """Report that another process is a member with this node's id, so this one waits."""
 
     def wait_for_room(self) -> None:
-        """Report that the group has `GROUP_NODES` others: the node waits until one of them goes."""
+        """Report that the group has `GROUP_NODES` others, so the node waits for one to leave."""
 
     def fence(self, why: str) -> None:
-        """Close all links, write nothing, then join anew: the node may be no member any more."""
+        """Close all links and write nothing, then join again: the node may be no member now."""
 
     def add_node(self, row: NodeRow) -> None:
         """Note that another node is a member."""
 
     def remove_node(self, holder: Holder) -> None:
-        """Note that another node is a member no more: what it held has no holder."""
+        """Note that another node is no longer a member: its rows have no holder."""
 
     def refuse_row(self, key: str, reason: RowRefusal) -> None:
-        """Report the row of a node that the group has no room for."""
+        """Report the row of a node for which the group has no room."""
 
 
 class _Watch(Enum):
-    """What the watch of the rows of nodes has brought since the node joined."""
+    """The progress of the watch of the nodes' rows since the node joined."""
 
     NOT_BEGUN = auto()
     BEGUN = auto()
@@ -94,16 +94,17 @@ class _Watch(Enum):
 
 @attrs.define(slots=True)
 class _Place:
-    """What is known of a node's own row while the node joins.
+    """The knowledge of a node's own row while the node joins.
 
-    The watch brings a row that is written again with the same content once. So what it has brought
-    counts until the row is gone, by the watch or by a refusal that is newer. If the row went and
-    was written again while the watch was broken, it may be brought no more.
+    The watch brings a row that is written twice with equal content only once. So a row from the
+    watch counts until it is gone, according to the watch or to a newer refusal. If the row was
+    removed and written again while the watch was broken, the watch may not bring it again.
 
     Attributes:
-        came: The revision with which the watch has brought it; 0: it is not there, by the watch.
-        written: Since when it is there, by the answers to its writes; infinity: it is not.
-        least: The lowest revision that counts: earlier ones were dropped.
+        came: The revision at which the watch has brought it; 0: the watch has not brought it.
+        written: Time since which it exists according to the answers to writes; infinity: it does
+            not.
+        least: The lowest valid revision: earlier rows were dropped.
         has_room: Whether the group had room for it when it came.
     """
 
@@ -119,12 +120,12 @@ class MembershipCore:
     Args:
         node: Its id.
         port: The host.
-        address: Base URL at which others reach it over HTTP; empty: none.
+        address: Base URL at which others reach it by HTTP; empty: none.
 
     Attributes:
         node: As above.
         boot: Its boot epoch; 0 before it has joined.
-        is_turned_away: Whether it is no member because the group has as many as it may have.
+        is_turned_away: Whether it is no member because the group is full.
     """
 
     def __init__(self, node: str, port: MembershipPort, address: str = "") -> None:
@@ -153,7 +154,7 @@ class MembershipCore:
 
     @property
     def holder(self) -> Holder:
-        """This process of the node, as it is named in rows."""
+        """This process of the node, as rows name it."""
         return Holder(self.node, self.boot)
 
     @property
@@ -161,7 +162,7 @@ class MembershipCore:
         return self._entity.state in {State.MEMBER, State.LEAVING}
 
     def may_write(self, now: float) -> bool:
-        """Return whether the lease runs for sure: asked before each write, and each turn.
+        """Return whether the lease certainly still runs; called before each write and each turn.
 
         Args:
             now: Seconds on the host's clock, read last.
@@ -172,15 +173,16 @@ class MembershipCore:
         """Return whether a process of a node is a member."""
         if holder.node == self.node:
             return self._has_lease and holder.boot == self.boot
-        other = self.others.get(holder.node)
-        return other is not None and other.holder == holder
+        row = self.others.get(holder.node)
+        return row is not None and row.holder == holder
 
     def takes_in(self, sender: Holder) -> bool:
-        """Return whether messages of a process of another node may be taken in.
+        """Return whether messages of a process of another node may be accepted.
 
-        What was under way for longer than a lease comes after what the same runtimes have sent by
-        other nodes since: nothing is taken in from a process that lost its lease, nor by one that
-        has none. The last `GROUP_NODES` that lost theirs are known.
+        Messages that were under way for longer than a lease would come after later messages of the
+        same runtimes by other nodes. So messages from a process that lost its lease are refused,
+        and a process without a lease accepts none. The last `GROUP_NODES` processes that lost their
+        leases are known.
 
         Args:
             sender: The process that sent them.
@@ -188,7 +190,7 @@ class MembershipCore:
         return self._has_lease and sender not in self._dead
 
     def tidies(self, key: str) -> bool:
-        """Return whether this member, and no other, removes what belongs to no node.
+        """Return whether this member, and no other, removes a row without a live holder.
 
         All members that know the same members agree on one, and each has its share.
 
@@ -197,7 +199,7 @@ class MembershipCore:
         """
         if not self._has_lease:
             return False
-        return self.node == min((self.node, *self.others), key=lambda one: _weight(one, key))
+        return self.node == min((self.node, *self.others), key=lambda node: _weight(node, key))
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
@@ -207,10 +209,10 @@ class MembershipCore:
     # ---- the lease
 
     def join(self, boot: int, now: float) -> None:
-        """Become a member: first of all, and again after `fence`.
+        """Become a member, for the first time or again after `fence`.
 
         Args:
-            boot: The new boot epoch: random, from 1 to 2**63 - 1, as a core has no randomness.
+            boot: The new boot epoch: random, from 1 to 2**63 - 1; the host makes it.
             now: Seconds on the host's clock.
         """
         self.boot, self._taken, self._watch = boot, None, _Watch.NOT_BEGUN
@@ -220,13 +222,13 @@ class MembershipCore:
         self._put(now)
 
     def renew(self, now: float) -> None:
-        """Renew the lease now: the engine answers again, or may have lost the node's row."""
+        """Renew the lease now, since the engine answers again, or may have lost the node's row."""
         if self._next < math.inf:
             self._next = now
         self.tick(now)
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Do all work that is due."""
         if self._has_lease and now >= self._until:
             self._fence("its lease was not renewed in time")
             return
@@ -237,17 +239,17 @@ class MembershipCore:
             self._put(now)
 
     def take_written(self, number: int, revision: int, now: float) -> None:
-        """Take the outcome of `put_lease`: the row is written, with a revision."""
+        """Take the outcome of `put_lease`: the row is written, at a revision."""
         if (sent := self._end_write(number)) is not None:
             self._take_written(revision, sent, now)
         self.tick(now)
 
     def take_conflict(self, number: int, value: bytes | None, revision: int, now: float) -> None:
-        """Take the outcome of `put_lease`: another row is there, or none.
+        """Take the outcome of `put_lease`: the row has another revision, or is absent.
 
         Args:
             number: Number of the write.
-            value: The row that is there; None: there is none.
+            value: Value of the present row; None: there is none.
             revision: Its revision.
             now: Seconds on the host's clock.
         """
@@ -256,28 +258,28 @@ class MembershipCore:
         self.tick(now)
 
     def take_silence(self, number: int, now: float) -> None:
-        """Take the outcome of `put_lease`: it was not made, or nobody knows whether it was."""
+        """Take the outcome of `put_lease`: it was not made, or its outcome is unknown."""
         if self._end_write(number) is not None:
             self._next = now + GROUP_RETRY
         self.tick(now)
 
     def _end_write(self, number: int) -> float | None:
-        """Return when the write that is answered was sent; None: it is none that counts."""
+        """Return when the answered write was sent, or None if the answer is outdated."""
         if number != self._number:
             return None
         sent, self._sent = self._sent, None
         return sent
 
     def leave(self, now: float) -> None:
-        """Say that the node is going down; it serves its runtimes until `go`."""
+        """Announce that the node is shutting down; it serves its runtimes until `go`."""
         if self._entity.state is State.MEMBER:
             self._port.step(self._entity.step(Trigger.LEAVE))
-            # Others are told at once; what is under way is told with the next renewal.
+            # Others learn it at once; if a write is under way, by the next renewal.
             self._next = now
         self.tick(now)
 
     def go(self, now: float) -> None:
-        """Give the lease up: the node serves no runtime any more."""
+        """Give up the lease: the node no longer serves any runtime."""
         if self._entity.state not in {None, State.LEFT}:
             had_lease = self._has_lease
             self._rest()
@@ -287,7 +289,7 @@ class MembershipCore:
         self.tick(now)
 
     def _begin(self) -> None:
-        """Expect that no row of this node is there."""
+        """Begin to join, without a row of this node."""
         self._revision, self._until = 0, -math.inf
         self._place.written = math.inf
 
@@ -320,7 +322,7 @@ class MembershipCore:
             self._place.written = min(self._place.written, sent)
 
     def _anew(self, sent: float, now: float) -> None:
-        """Write the row anew if no watch has brought it for as long as it takes to renew it."""
+        """Write the row again if no watch has brought it for the time of a renewal."""
         place = self._place
         is_due = self._watch is _Watch.CURRENT and place.written + GROUP_RENEWAL <= sent
         if not is_due or place.came or self._entity.state is not State.JOINING:
@@ -331,7 +333,7 @@ class MembershipCore:
         self._put(now)
 
     def _admit(self, now: float) -> None:
-        """Become a member, if the node's row is there, and lasts."""
+        """Become a member if the node's row exists and has not expired."""
         if self._place.written == math.inf or self._until <= now:  # or the row is renewed first
             return
         self._port.step(self._entity.step(Trigger.ADMIT, f"revision {self._revision}"))
@@ -340,7 +342,7 @@ class MembershipCore:
 
     def _take_refused(self, row: NodeRow | None, revision: int, now: float) -> None:
         if row is not None and row.holder == self.holder and revision > self._revision:
-            # Written by a renewal whose answer was lost.
+            # The row was written by a renewal whose answer was lost.
             self._note(revision, now)
             self._put(now)
             return
@@ -350,7 +352,7 @@ class MembershipCore:
         self._next = now + GROUP_RENEWAL
         self._begin()
         if self._place.came <= revision:
-            # What the watch has brought is gone; a refusal may be older than that.
+            # The row from the watch is gone; a refusal may be older than the watch.
             self._place = _Place(least=self._place.least)
         if row is not None and row.holder != self._taken:
             self._taken = row.holder
@@ -362,7 +364,7 @@ class MembershipCore:
         self._port.fence(why)
 
     def _rest(self) -> None:
-        """Await nothing: the answer of a write that is under way does not count."""
+        """Await no answer: the answer to a write under way is ignored."""
         self._sent, self._next, self._until = None, math.inf, -math.inf
         self._number += 1
 
@@ -373,9 +375,8 @@ class MembershipCore:
 
         Args:
             node: Id of the node.
-            row: None: its lease has run out, or it has left.
-            revision: Its revision; of a row that is not there, any from that of its last version
-                on.
+            row: The row; None: the lease has run out, or the node has left.
+            revision: Its revision; for an absent row, any revision not below its last one.
             now: Seconds on the host's clock.
         """
         if node == self.node:
@@ -389,7 +390,7 @@ class MembershipCore:
         self.tick(now)
 
     def begin_watch(self, now: float) -> None:
-        """Expect the rows of all nodes: a watch begins, which brings them."""
+        """Expect the rows of all nodes, since a watch begins."""
         self._watch = _Watch.BEGUN
         self._look(now)
         self.tick(now)
@@ -404,13 +405,13 @@ class MembershipCore:
     def _add(self, row: NodeRow) -> None:
         node = row.holder.node
         known = self.others.get(node)
-        # A node that joins has to know of the members also beside the rows of others that join.
+        # A node that joins must know all members, besides the rows of other nodes that join.
         most = GROUP_NODES - 1 if self._has_lease else 2 * GROUP_NODES
         if known is None and len(self.others) >= most:
             self._port.refuse_row(node_key(node), RowRefusal.TOO_MANY)
             return
         self.others[node] = row
-        self._dead.pop(row.holder, None)  # all rows were read again
+        self._dead.pop(row.holder, None)  # it may return: all rows were read again
         if known == row:
             return
         if known is not None and known.holder != row.holder:
@@ -418,7 +419,7 @@ class MembershipCore:
         self._port.add_node(row)
 
     def _remove(self, known: NodeRow) -> None:
-        if not known.is_leaving:  # else it had sent all before it gave its lease up
+        if not known.is_leaving:  # a leaving node had sent everything before it gave up its lease
             self._dead[known.holder] = None
             if len(self._dead) > GROUP_NODES:
                 del self._dead[next(iter(self._dead))]
@@ -438,7 +439,7 @@ class MembershipCore:
             self._fence("its lease has run out" if row is None else _OTHERS)
 
     def _look(self, now: float) -> None:
-        """Look whether the group has room for this node, once all rows before its own are known."""
+        """Check whether the group has room for this node once all rows before its own are known."""
         place = self._place
         is_joining = self._entity.state is State.JOINING
         if not is_joining or self._watch is not _Watch.CURRENT or not place.came:

@@ -1,14 +1,14 @@
 """The sessions that one node of a group has, and how they move from node to node.
 
-A node takes up a session with a row that names the node and a higher epoch than the row before.
-The engine makes one such write only, as each expects the same revision: of two nodes that take up
-a session at once one loses, and gives its copy up. So does the node that had the session, as soon
-as it hears of the row, whatever it has written itself meanwhile. The link that asked is answered
-when the row is written, so no runtime is told that it has a session that another node has won.
+A node takes up a session with a row that names the node and has a higher epoch than the row before.
+The engine makes only one such write, as each expects the same revision: if two nodes take up a
+session at once, one loses, and gives up its copy. So does the node that had the session, as soon as
+it gets the row, whatever it has written itself meanwhile. The link that asked is answered when the
+row is written, so no runtime is told that it has a session that another node has won.
 
-The row of the engine is always right, and without a row there is no session. A row that names
-this node, though it has no such session, is a write that was given up and was made after all: it
-is removed.
+The row of the engine is always right, and without a row there is no session. If a row names this
+node, though it has no such session, a write that was given up was made after all: the row is
+removed.
 """
 
 from typing import Final, Protocol
@@ -21,11 +21,11 @@ from specs.reply_code import TAKEN_OVER
 
 @attrs.frozen(slots=True)
 class GiveUp:
-    """A session whose copy at this node ends: its link is closed, what waits is handed over.
+    """A session whose copy at this node ends: its link is closed, its queue is handed over.
 
     Attributes:
-        to: The process that has the session; None: none has it.
-        why: Half a sentence.
+        to: The process that has the session; None: no process has it.
+        why: The reason, as half a sentence.
     """
 
     runtime: str
@@ -34,7 +34,7 @@ class GiveUp:
 
 
 class MovesPort(Protocol):
-    """What the sessions of a node ask of their host; no method calls them back."""
+    """The calls of a node's sessions to their host; none of them calls the core."""
 
     def put_row(self, key: str, row: SessionRow | None) -> None:
         """Write the row of a session; None: remove it."""
@@ -44,7 +44,7 @@ class MovesPort(Protocol):
 
 
 class MovesCore:
-    """The sessions of one node: from when it decides to have them until it gives them up.
+    """The sessions of one node, from the decision to have them until they are given up.
 
     Args:
         port: The host.
@@ -54,38 +54,38 @@ class MovesCore:
         self._port: Final = port
         self.own: Final = dict[str, SessionRow]()
 
-    # ---- what this node decides
+    # ---- decisions of this node
 
     def keep(self, row: SessionRow, before: GroupRow | None) -> SessionRow:
-        """Have a session: open it, take it up, or change what is stored of it.
+        """Open a session, take it up, or change its stored data.
 
         Args:
-            row: Names this process as the holder; its epoch is not looked at.
-            before: The row as the mirror knows it; None: there is none.
+            row: A row that names this process as the holder; its epoch is ignored.
+            before: The row that the mirror knows; None: there is none.
 
         Returns:
             The row to be written, with its epoch.
         """
-        mine = self.own.get(row.runtime)
-        known = [each.epoch for each in (before, mine) if isinstance(each, SessionRow)]
+        current = self.own.get(row.runtime)
+        known = [each.epoch for each in (before, current) if isinstance(each, SessionRow)]
         epoch = max(known, default=0)
         is_same = isinstance(before, SessionRow) and before.holder == row.holder
-        kept = attrs.evolve(row, epoch=epoch if is_same else epoch + 1)
-        self.own[row.runtime] = kept
-        return kept
+        written = attrs.evolve(row, epoch=epoch if is_same else epoch + 1)
+        self.own[row.runtime] = written
+        return written
 
     def end(self, runtime: str) -> bool:
-        """End a session for good; return whether this node had it, so that its row is to go."""
+        """End a session for good; return whether this node had it and its row must be removed."""
         return self.own.pop(runtime, None) is not None
 
     def fence(self) -> None:
-        """Give up all sessions: others may have them, and their rows stay for these."""
+        """Give up all sessions: others may have them, and need the rows."""
         self.own.clear()
 
-    # ---- what comes from the engine
+    # ---- rows from the engine
 
     def take_row(self, row: SessionRow, here: Holder) -> None:
-        """Take the row of a session that this node has not written, or that was made late.
+        """Take a row of a session that this node has not written, or that was written late.
 
         Args:
             row: The row.
@@ -100,11 +100,11 @@ class MovesCore:
         elif mine is None:
             self._port.put_row(row.key, None)
         elif mine != row:
-            # An earlier decision of this node was made late, and a later one was lost by that.
+            # An earlier write of this node was made late, so that a later one was lost.
             self._port.put_row(row.key, self.keep(mine, row))
 
     def take_removal(self, runtime: str) -> None:
-        """Take that the row of a session has gone, which this node has not removed."""
+        """Note that the row of a session was removed, but not by this node."""
         self._yield(runtime, None, "its row was removed")
 
     def _yield(self, runtime: str, to: Holder | None, why: str) -> None:

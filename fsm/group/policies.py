@@ -1,15 +1,14 @@
-"""The policies of a domain: one version in all nodes of a group, as one row of the engine has it.
+"""The policies of a domain: one version for all nodes of a group, in one row of the engine.
 
-A change is a whole new version. It is written by compare-and-set, and judged by only when the
-engine has it. So of two changes at once one is made, and the sender of the other is told. The
-version is the time of the change, or at least one higher than the one that its node knew: another
-node may have judged by a higher one, which the engine has lost, or a program has overwritten. With
-a lower version than that, a change that was answered as made would be taken back by that node. A
-node judges by the whole of a version or not at all: if it cannot read a version, it denies
-everything until there is another one.
+A change is a whole new version. It is written by compare-and-set, and applied only when the engine
+has it. So of two changes at once one is made, and the sender of the other is told. The version is
+the time of the change, or at least one above the version that its node knew: another node may have
+applied a higher one, which the engine has lost, or a program has overwritten. With a lower version,
+a change that was answered as made would be undone by that node. A node applies a whole version or
+none of it: if it cannot read a version, it denies everything until there is another one.
 
-The first node writes the policies of its files; a node that comes later takes what is there, and
-reports that its files differ. A version that a node has judged by is written anew if an engine
+The first node writes the policies of its files; a node that comes later takes the present version,
+and reports that its files differ. A version that a node has applied is written again if an engine
 comes back without it, or with an older one.
 """
 
@@ -34,7 +33,7 @@ from specs.reply_code import Code
 
 
 POLICY_KEY: Final = "policy/book"
-"""Key of the row of the policies, of which there is one."""
+"""Key of the only row of policies."""
 
 
 @attrs.frozen(slots=True)
@@ -42,8 +41,8 @@ class PolicyRow:
     """The policies of the domain, as the engine has them.
 
     Attributes:
-        version: Their version; 0: it cannot be read either.
-        book: None: this node cannot read them.
+        version: Their version; 0: unreadable, too.
+        book: The policies; None: this node cannot read them.
     """
 
     version: int
@@ -61,7 +60,7 @@ def write_policies(row: PolicyRow) -> JsonObject:
 
 
 def read_policies(value: bytes) -> PolicyRow:
-    """Read a row, or that it cannot be read: to go on without it would permit too much."""
+    """Read a row; an unreadable one is a row without policies, so that it permits nothing."""
     try:
         fields: Json = orjson.loads(value) if len(value) <= GROUP_POLICY_BYTES else None
     except ValueError:
@@ -83,7 +82,7 @@ def _encode_book(book: Book) -> JsonObject:
 
 
 def _read_book(fields: Mapping[str, Json], version: int) -> Book | None:
-    """Read policies; None: a part of them is none that this node knows."""
+    """Read policies, or return None if this node does not know a part of them."""
     match fields:
         case {
             "combining": str(combining),
@@ -113,9 +112,9 @@ def _read_set(written: Json) -> PolicySet:
             raise ValueError(written)
 
 
-def _is_alike(first: Book, other: Book) -> bool:
-    """Return whether two books say the same, whatever their versions and sources."""
-    return _content(first) == _content(other)
+def _is_alike(first: Book, second: Book) -> bool:
+    """Return whether two sets of policies are equal except for their versions and sources."""
+    return _content(first) == _content(second)
 
 
 def _content(book: Book) -> tuple[Algorithm, Result, list[JsonObject]]:
@@ -140,7 +139,7 @@ _UNREADABLE: Final = read_set(
     },
     "this node",
 )
-"""What a node judges by that cannot read the policies of its domain."""
+"""The policies that a node applies if it cannot read those of its domain: they deny everything."""
 
 
 class Whose(StrEnum):
@@ -151,19 +150,19 @@ class Whose(StrEnum):
 
 
 class PoliciesPort(Protocol):
-    """The host of the policies; a method never calls the core back."""
+    """The calls of the policies to their host; none of them calls the core."""
 
     def judge(self, book: Book) -> None:
-        """Judge by these policies from the next message on."""
+        """Apply these policies from the next message on."""
 
     def write(self, book: Book) -> None:
         """Write policies to the engine."""
 
     def answer(self, outcome: Book | Refused) -> None:
-        """Answer a proposal: it is in effect, or is refused."""
+        """Answer a proposal with the policies in effect, or a refusal."""
 
     def report_difference(self, version: int) -> None:
-        """Report that the policies of the domain are not those of this node's files."""
+        """Report that the policies of the domain differ from those of this node's files."""
 
 
 BUSY: Final = Refused(Code.UNAVAILABLE, "another change of the policies is being written")
@@ -195,12 +194,12 @@ class PoliciesCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing is being written."""
+        """True if no write is under way."""
         return self._writing is None
 
     @property
     def problem(self) -> str | None:
-        """Why the node denies all messages, as half a sentence; None: it does not."""
+        """The reason why the node denies all messages, as half a sentence, or None."""
         if self._there is None or self._there.book is not None or self._is_older(self._there):
             return None
         version = self._there.version
@@ -208,15 +207,15 @@ class PoliciesCore:
 
     @property
     def versions(self) -> Mapping[StrEnum | IntEnum, int]:
-        """The version that the engine has, and the one that is judged by; 0: there is none."""
-        there = 0 if self._there is None else self._there.version
+        """The version of the engine, and the applied version; 0: none."""
+        in_engine = 0 if self._there is None else self._there.version
         agreed = 0 if self._agreed is None or self.problem is not None else self._agreed.version
-        return {Whose.DOMAIN: there, Whose.NODE: agreed}
+        return {Whose.DOMAIN: in_engine, Whose.NODE: agreed}
 
-    # ---- what the engine has
+    # ---- the row of the engine
 
     def take_row(self, row: PolicyRow | None) -> None:
-        """Take what the engine has; None: it has no policies."""
+        """Take the row of the engine; None: it has no policies."""
         self._writing = None
         if self._end_proposal():
             why = "another node has changed the policies; read them, and ask again"
@@ -228,66 +227,66 @@ class PoliciesCore:
         self._mend()
 
     def join(self) -> None:
-        """Note that the node is a member, and knows what the engine has. Idempotent."""
+        """Note that the node is a member and knows the engine's rows. Idempotent."""
         self._is_known = True
         self._mend()
 
     def fence(self) -> None:
-        """Note that the node is no member any more. Idempotent."""
+        """Note that the node is no longer a member. Idempotent."""
         self._is_known = False
         self._there = self._writing = None
         if self._end_proposal():
             self._port.answer(_LEFT)
 
-    def _adopt(self, there: PolicyRow) -> None:
-        self._there = there
-        if self._is_older(there):
+    def _adopt(self, row: PolicyRow) -> None:
+        self._there = row
+        if self._is_older(row):
             return
-        if there.book is None:
-            version = max(there.version, self._newest)
+        if row.book is None:
+            version = max(row.version, self._newest)
             self._port.judge(Book(sets=(_UNREADABLE,), default=Result.DENY, version=version))
             return
-        self._agreed = there.book
-        self._port.judge(there.book)
-        if not self._is_silent and not _is_alike(self._files, there.book):
-            self._port.report_difference(there.version)
+        self._agreed = row.book
+        self._port.judge(row.book)
+        if not self._is_silent and not _is_alike(self._files, row.book):
+            self._port.report_difference(row.version)
 
     @property
     def _is_silent(self) -> bool:
-        """True if the files of this node say nothing about any message."""
+        """True if the files of this node have no rule about any message."""
         return _is_alike(self._files, Book())
 
-    def _is_older(self, there: PolicyRow) -> bool:
-        """Return whether the engine has less than this node has judged by."""
-        return 0 < there.version < self._newest
+    def _is_older(self, row: PolicyRow) -> bool:
+        """Return whether a row is older than the policies that this node has applied."""
+        return 0 < row.version < self._newest
 
     @property
     def _newest(self) -> int:
         return 0 if self._agreed is None else self._agreed.version
 
     def _mend(self) -> None:
-        """Write what the engine lacks."""
+        """Write the applied policies if the engine lacks them."""
         lacks = self._there is None or self._is_older(self._there)
         wanted = self._agreed or (None if self._is_silent else self._files)
         if self._is_known and lacks and wanted is not None and self._writing is None:
             self._writing = wanted
             self._port.write(wanted)
 
-    # ---- what this node writes
+    # ---- writes of this node
 
     def propose(self, book: Book, *, is_of_files: bool = False, at: int = 0) -> None:
-        """Give the domain other policies.
+        """Propose other policies for the domain.
 
         Args:
-            book: The policies; their version does not count.
-            is_of_files: Whether they are what the files of this node say.
+            book: The policies; their version is ignored.
+            is_of_files: Whether they are the policies in the files of this node.
             at: Seconds since the epoch, by the clock of this node.
         """
         if self._writing is not None:
             self._port.answer(BUSY)
             return
-        there = 0 if self._there is None else self._there.version
-        wanted = attrs.evolve(book, version=max(self._newest + 1, there + 1, at))
+        in_engine = 0 if self._there is None else self._there.version
+        wanted = attrs.evolve(book, version=max(self._newest + 1, in_engine + 1, at))
         flaw = _flaw(wanted)
         if flaw is not None:
             self._port.answer(flaw)
@@ -301,7 +300,7 @@ class PoliciesCore:
         self._port.write(wanted)
 
     def end_write(self) -> None:
-        """Note that the engine has what this node wrote."""
+        """Note that the engine has the row that this node wrote."""
         written, self._writing = self._writing, None
         is_asked = self._end_proposal()
         if written is not None:
@@ -310,13 +309,13 @@ class PoliciesCore:
                 self._port.answer(written)
 
     def _end_proposal(self) -> bool:
-        """Await no outcome any more; return whether a proposal did."""
+        """Await no outcome any more; return whether a proposal awaited one."""
         is_asked, self._is_asked = self._is_asked, False
         return is_asked
 
 
 def _flaw(book: Book) -> Refused | None:
-    """Return why other nodes could not read policies."""
+    """Return why other nodes could not read the policies, or None."""
     try:
         text = orjson.dumps(_encode_book(book))
     except orjson.JSONEncodeError:

@@ -1,7 +1,7 @@
-"""The form of rows in the engine.
+"""The encoding of rows in the engine.
 
-A value is a JSON object, and, of a file of the catalogue, a package behind it. A reader refuses
-what is none of these: another program, or a newer one, may write to the same engine.
+A value is a JSON object, followed by a package for a file of the catalogue. A reader refuses other
+forms: another program, or a newer one, may write to the same engine.
 """
 
 import math
@@ -21,7 +21,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.group import GROUP_FIGURES, GROUP_ROW_BYTES
 
 _DIGEST: Final = 32
-"""Bytes of a digest."""
+"""Number of bytes of a digest."""
 
 
 def write_row(row: kinds.GroupRow) -> bytes:
@@ -32,7 +32,7 @@ def write_row(row: kinds.GroupRow) -> bytes:
 _Plain: TypeAlias = (
     kinds.NodeRow | kinds.SessionRow | kinds.OwnerRow | kinds.PathRow | kinds.NameRow | PolicyRow
 )
-"""Rows whose value is JSON and nothing else."""
+"""Rows whose value is JSON only."""
 
 
 def _fields(row: _Plain) -> JsonObject:
@@ -159,7 +159,7 @@ _FIGURE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def _read_report(value: Json) -> kinds.NodeReport | None:
-    """Read a report; a node whose report cannot be read is a member all the same."""
+    """Read a report, or return None: a node with an unreadable report is still a member."""
     match value:
         case {"up": float() | int() as up, "figures": dict(figures)} if not isinstance(up, bool):
             read = {name: _count(name, count) for name, count in figures.items()}
@@ -240,7 +240,7 @@ _READERS: Final[Mapping[str, Callable[[str, _Fields], kinds.GroupRow]]] = {
 }
 
 
-# ---- values of fields; each raises ValueError if it is another
+# ---- values of fields; each function raises ValueError for another type
 
 
 def _of(kind: type[_T], value: Json) -> _T:
@@ -264,7 +264,7 @@ def _object(value: Json) -> _Fields:
 
 
 def _time(value: Json) -> float:
-    """Return a time; none is infinite."""
+    """Return a finite time."""
     match value:
         case None:
             return math.inf

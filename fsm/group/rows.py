@@ -1,22 +1,22 @@
 """The rows of a group as one node knows them: a mirror of the engine, and its own writes.
 
-Watches bring the rows that other nodes write; what comes late, or again, is known by its revision
-and changes nothing. A node's own change is written as compare-and-set: the engine makes it only
-if the row has still the revision that the node knew when it decided. One write of a row is under
-way at a time; later changes of the same row are merged into the next.
+Watches bring the rows that other nodes write; versions that come late, or again, are recognised by
+their revision and ignored. A node's own change is written by compare-and-set: the engine makes it
+only if the row still has the revision that the node knew when it decided. One write of a row is
+under way at a time; later changes of the same row are merged into the next.
 
-A write ends in one of three ways. It is made: the changes are done. Another row is there: they
-are lost, with those that came after, as all were decided without knowledge of that row, which is
-counts instead. Or nobody knows: it is made again, with the same expected revision. If the first
-attempt was made, or is made later, the engine refuses the second and names the row that is there,
-which has the value that was to be written. So nothing is written twice, and no answer of a read
-has to be trusted that the first attempt overtakes.
+A write ends in one of three ways. It is made: the changes are done. Another row is there: the
+changes are lost, with those that came after, as all were decided without knowledge of that row,
+which is valid instead. Or the outcome is unknown: the write is repeated, with the same expected
+revision. If the first attempt was made, or is made later, the engine refuses the second and returns
+the present row, which has the value of the write. So no change is made twice, and no read is relied
+on that the first attempt may overtake.
 
-A row that another node wrote while the node's own change waited to be sent was not known to it
-either: the change is lost without being sent.
+If another node wrote a row while the node's own change waited to be sent, the change was decided
+without that row: it is lost without being sent.
 
-When a watch begins anew, all rows come again. What has not come when it is current has gone,
-unless the node itself has written it meanwhile; where only a read can tell, it is asked for.
+When a watch begins again, all rows come again. Rows that have not come when it is current are gone,
+unless the node itself has written them meanwhile; where only a read can tell, the row is read.
 """
 
 import math
@@ -32,17 +32,17 @@ from fsm.group.row_form import read_row, write_row
 from specs.limits.group import GROUP_BATCH, GROUP_RETRY, GROUP_ROWS, GROUP_WRITES
 
 THE_NODE: Final = 0
-"""Stands for a link where the node itself waits for a row to be written."""
+"""The ticket of the node itself when it waits for a row to be written."""
 
 
 @attrs.frozen(slots=True)
 class Put:
-    """A write of a row, or its removal, that is made if the row has the expected revision.
+    """A write or removal of a row, which is made if the row has the expected revision.
 
     Attributes:
-        number: Of its answer.
-        value: None: delete it.
-        expected: The revision that it must have; 0: there must be none.
+        number: Number that its answer repeats.
+        value: The value; None: delete the row.
+        expected: The revision that the row must have; 0: there must be no row.
     """
 
     number: int
@@ -52,41 +52,41 @@ class Put:
 
 
 class RowsPort(Protocol):
-    """What the mirror asks of its host; no method calls the mirror."""
+    """The calls of the mirror to its host; none of them calls the mirror."""
 
     def apply(self, row: GroupRow, revision: int) -> None:
         """Apply a row that this node has not written."""
 
     def withdraw(self, row: GroupRow, revision: int, *, is_lost: bool = False) -> None:
-        """Apply that a row is not there, and this node has not removed it.
+        """Apply that a row is absent, which this node has not removed.
 
         Args:
-            row: What it was; with `is_lost` what it was to be.
-            revision: That of the removal.
-            is_lost: Whether this node has wanted it, and another has removed what was there.
+            row: The former row; with `is_lost`, the row that this node wanted.
+            revision: Revision of the removal.
+            is_lost: Whether this node wanted the row, and another node has removed the present one.
         """
 
     def confirm(
         self, key: str, row: GroupRow | None, revision: int, tickets: tuple[int, ...]
     ) -> None:
-        """Answer the links that wait for a row: it is in the engine; None: it was removed."""
+        """Answer the links that wait for a row: it is in the engine, or removed (None)."""
 
     def lose(self, key: str, tickets: tuple[int, ...]) -> None:
-        """Leave the links that wait for a row: what they were to be told is wrong.
+        """Release the links that wait for a row whose write was lost.
 
-        What is there instead was applied, or what was to be there withdrawn.
+        The present row was applied, or the wanted row withdrawn.
         """
 
     def read(self, key: str, revision: int) -> None:
-        """Read a row, and call `take_row`: whether it is there is not known otherwise.
+        """Read a row, and call `take_row`: its presence cannot be known otherwise.
 
         Args:
             key: Key of the row.
-            revision: That of the answer, if there is no row.
+            revision: Revision of the answer if there is no row.
         """
 
     def refuse(self, key: str, reason: RowRefusal) -> None:
-        """Report a row that another program, or a later version, has written: it is not taken."""
+        """Report a row of another program, or of a later version, that is refused."""
 
 
 @attrs.frozen(slots=True)
@@ -94,8 +94,8 @@ class _Version:
     """A version of a row in the engine.
 
     Attributes:
-        value: None: it is not there.
-        row: None: it is refused, or was not read yet.
+        value: The value; None: the row is absent.
+        row: The row; None: it is refused, or was not read yet.
     """
 
     value: bytes | None
@@ -122,9 +122,9 @@ class _Flight:
     """A write that is under way, or whose outcome is unknown.
 
     Attributes:
-        news: The newest version that a watch has brought meanwhile.
-        is_in_doubt: Whether a watch has begun meanwhile and did not bring the row: what the
-            answer tells may be older.
+        news: The newest version that a watch has brought in the meantime.
+        is_in_doubt: Whether a watch began meanwhile and did not bring the row, so the answer may be
+            outdated.
     """
 
     key: str
@@ -137,10 +137,10 @@ class _Flight:
 
 @attrs.define(slots=True)
 class _Watch:
-    """What a watch has brought that is not current yet.
+    """The rows of a watch that is not current yet.
 
     Attributes:
-        newest: The highest revision of it.
+        newest: The highest revision it has brought.
     """
 
     keys: set[str] = attrs.field(factory=set)
@@ -169,11 +169,11 @@ class RowsCore:
         self._queued: dict[str, _Wanted] = {}
         self._watches: dict[str, _Watch] = {}
 
-    # ---- what is known
+    # ---- queries
 
     @property
     def rows(self) -> Mapping[str, GroupRow]:
-        """The rows that the engine has, as far as is known; not what waits to be written."""
+        """The rows of the engine, as far as they are known, without waiting writes."""
         return {key: known.row for key, known in self._known.items() if known.row is not None}
 
     def __len__(self) -> int:
@@ -181,33 +181,33 @@ class RowsCore:
 
     @property
     def waiting(self) -> int:
-        """Number of changes that are not known to be written."""
+        """The number of changes that are not known to be written."""
         return len(self._ready) + len(self._queued) + len(self._flights)
 
     @property
     def is_current(self) -> bool:
-        """True if each watch that has begun has brought all that was there."""
+        """True if each watch that has begun has brought all rows that existed then."""
         return not self._watches
 
     @property
     def is_full(self) -> bool:
-        """True if so many changes wait that more must be refused."""
+        """True if so many changes wait that further ones must be refused."""
         return self.waiting >= GROUP_WRITES
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing waits to be written."""
+        """True if no change waits to be written."""
         return not self._ready and not self._flights
 
     def row(self, key: str) -> GroupRow | None:
-        """Return the row of a key, as it will be when the changes of this node are made."""
+        """Return the row of a key as it will be after the changes of this node."""
         wanted = self._ready.get(key) or self._queued.get(key)
         if wanted is None and key in self._flights:
             wanted = self._flights[key].wanted
         return self._known.get(key, _ABSENT).row if wanted is None else wanted.row
 
     def revision(self, key: str) -> int:
-        """Return the revision of the row of a key, as far as is known; 0: there is none."""
+        """Return the known revision of the row of a key; 0: there is no row."""
         return self._known.get(key, _ABSENT).revision
 
     # ---- writes
@@ -215,7 +215,7 @@ class RowsCore:
     def writes(self, now: float) -> tuple[Put, ...]:
         """Return the writes that are due, in the order in which their rows were first changed.
 
-        Each has to be answered: `take_written`, `take_conflict` or `take_silence`.
+        Each must be answered by `take_written`, `take_conflict` or `take_silence`.
         """
         return tuple(islice(self._due(now), GROUP_BATCH))
 
@@ -238,32 +238,32 @@ class RowsCore:
         return self._numbers
 
     def deadline(self, now: float) -> float:
-        """Return when `writes` has something to write; infinity: not before another input."""
+        """Return when a further write is due; infinity: not before another input."""
         # The first one is the oldest.
         return now if self._ready else next(iter(self._late.values()), math.inf)
 
-    # ---- what this node decides
+    # ---- changes by this node
 
     def change(self, key: str, row: GroupRow | None, ticket: int | None = None) -> None:
-        """Decide what a row is.
+        """Decide on the contents of a row.
 
         Args:
             key: Key of the row.
-            row: None: it goes.
-            ticket: Number of a link that is answered when the row is written; `THE_NODE`: it waits
-                itself; None: nothing waits.
+            row: The row; None: remove it.
+            ticket: Number of the link that is answered when the row is written; `THE_NODE`: the
+                node itself waits; None: none waits.
         """
         value = None if row is None else write_row(row)
         self._want(key, _Wanted(value, row, () if ticket is None else (ticket,)))
 
     def _want(self, key: str, wanted: _Wanted) -> None:
         table = self._queued if key in self._flights else self._ready
-        before = table.get(key)
-        if before is not None:
-            wanted.tickets = (*before.tickets, *wanted.tickets)
+        former = table.get(key)
+        if former is not None:
+            wanted.tickets = (*former.tickets, *wanted.tickets)
         known = self._known.get(key, _ABSENT)
         if table is self._ready and wanted.value == known.value:
-            # It is so already, or a change that was not sent yet is taken back.
+            # The row is so already, or a change that was not sent yet is undone.
             table.pop(key, None)
             self._confirm(key, wanted, known.revision)
         else:
@@ -274,7 +274,7 @@ class RowsCore:
             self._port.confirm(key, made.row, revision, made.tickets)
 
     def forget(self) -> None:
-        """Forget all that is known and wanted: the node is fenced."""
+        """Forget all rows and changes, since the node is fenced."""
         known = self._known
         self._clear()
         for version in known.values():
@@ -284,35 +284,35 @@ class RowsCore:
     # ---- answers
 
     def take_written(self, number: int, revision: int) -> None:
-        """Take the answer to a `Put`: the engine has made it."""
+        """Take the answer to a `Put`: the engine has made the write."""
         if (flight := self._end_flight(number)) is not None:
             self._apply_made(flight, revision)
 
     def take_conflict(self, number: int, value: bytes | None, revision: int) -> None:
-        """Take the answer to a `Put`: it was not made, as the row has another revision.
+        """Take the answer to a `Put`: it was refused, since the row has another revision.
 
         Args:
             number: Number of the `Put`.
-            value: The row that is there; None: there is none.
-            revision: As of `take_row`.
+            value: The present value; None: there is none.
+            revision: As in `take_row`.
         """
         if (flight := self._end_flight(number)) is None:
             return
         news = _newest(_Version(value, revision), flight.news)
         if news.value == flight.wanted.value:
-            # An earlier attempt was made after all, or another node wants the same.
+            # An earlier attempt was made after all, or another node wrote the same.
             self._apply_made(flight, news.revision)
         else:
             self._lose(flight.key, news)
 
     def take_silence(self, number: int, now: float) -> None:
-        """Note that a `Put` was not made, or nobody knows whether it was."""
+        """Note that a `Put` was not made, or that its outcome is unknown."""
         if (flight := self._end_flight(number)) is not None:
             self._late[flight.key] = now + GROUP_RETRY
             self._judge(flight)
 
     def lose_answers(self, now: float) -> None:
-        """Note that no `Put` that is under way will be answered any more."""
+        """Note that no `Put` under way will be answered any more."""
         for number in tuple(self._keys):
             self.take_silence(number, now)
 
@@ -321,10 +321,11 @@ class RowsCore:
         return None if key is None else self._flights[key]
 
     def _judge(self, flight: _Flight) -> None:
-        """Decide the outcome of a write that was not answered by what a watch has brought.
+        """Decide the outcome of a write without an answer by the versions that a watch has brought.
 
-        The engine makes no write any more that expects an older row than there is. One that
-        expects none may still be made, once that row is removed: then it is seen like another's.
+        The engine refuses a write that expects an older row than the present one. A write that
+        expects no row may still be made once that row is removed: then it is handled like another
+        node's.
         """
         news = flight.news
         if flight.key not in self._late or news is None:
@@ -347,14 +348,14 @@ class RowsCore:
         self._doubt(flight)
 
     def _doubt(self, flight: _Flight) -> None:
-        """Have the row read, if what an answer told of may have gone since."""
+        """Read the row if the one in an answer may have been removed since."""
         if flight.is_in_doubt and flight.key in self._known:
             self._port.read(flight.key, self.revision(flight.key))
 
     def _lose(self, key: str, news: _Version) -> None:
         flight = self._end(key)
-        wanted = [self._ready.pop(key, None), self._queued.pop(key, None)]
-        lost = [flight and flight.wanted, *wanted]
+        unsent = [self._ready.pop(key, None), self._queued.pop(key, None)]
+        lost = [flight and flight.wanted, *unsent]
         changes = [change for change in lost if change is not None]
         last, row = changes[-1].row, self._learn(key, news)
         if row is not None:
@@ -381,9 +382,9 @@ class RowsCore:
 
         Args:
             key: Key of the row.
-            value: None: the row is not there.
-            revision: Its revision. Of a row that is not there: of its removal, or, if that is not
-                known, any from that of its last version on.
+            value: The value; None: the row is absent.
+            revision: Its revision. For an absent row: the revision of its removal or, if that is
+                unknown, any revision not below its last one.
             is_read: Whether a read has brought it.
         """
         news = _Version(value, revision)
@@ -396,28 +397,28 @@ class RowsCore:
         if flight is None:
             self._take(key, news)
             return
-        # Its own write or another's: the answer tells.
+        # The answer will show whether it is this node's write or another's.
         flight.news = _newest(news, flight.news)
         self._judge(flight)
 
     def _is_news(self, key: str, news: _Version) -> bool:
         known = self._known.get(key)
         if known is None:
-            # A write that is under way may have made the row that is removed.
+            # A write under way may have made the row that was removed.
             is_any = news.value is not None or key in self._flights
             return is_any and news.revision > self._gone.get(key, 0)
-        # No two versions have one revision: a removal with that of a version comes after it.
+        # Revisions are unique: a removal with the revision of a version comes after that version.
         is_removed = news.value is None and news.revision == known.revision
         return news.revision > known.revision or is_removed
 
     def _take(self, key: str, news: _Version) -> None:
-        """Take a version that another has written, as far as is known."""
-        wanted, before = self._ready.get(key), self._known.get(key, _ABSENT).row
+        """Take a version that another node has written, as far as is known."""
+        wanted, former = self._ready.get(key), self._known.get(key, _ABSENT).row
         if wanted is None:
             row = self._learn(key, news)
-            if row is None and before is not None:
-                self._port.withdraw(before, news.revision)
-            elif row is not None and row is not before:
+            if row is None and former is not None:
+                self._port.withdraw(former, news.revision)
+            elif row is not None and row is not former:
                 self._port.apply(row, news.revision)
         elif wanted.value != news.value:
             self._lose(key, news)
@@ -427,12 +428,12 @@ class RowsCore:
             self._confirm(key, wanted, news.revision)
 
     def _learn(self, key: str, news: _Version) -> GroupRow | None:
-        """Note a version that another has written; return its row, None if it cannot be used."""
+        """Note a version of another node; return its row, or None if it cannot be used."""
         known, row = self._known.get(key), None
         if known is not None and known.value == news.value:
             row = known.row
         elif news.value is not None:
-            # Without the row of the policies, of which there is one, it would permit too much.
+            # Ignoring the only row of policies would permit too much.
             if known is None and key != POLICY_KEY and len(self._known) >= GROUP_ROWS:
                 self._port.refuse(key, RowRefusal.TOO_MANY)
                 return None
@@ -449,14 +450,14 @@ class RowsCore:
             return
         self._known.pop(key, None)
         if len(self._gone) >= GROUP_WRITES:
-            # Without it a version that comes late is seen again until its removal comes.
+            # Otherwise a version that comes late would count again until its removal comes.
             self._gone.clear()
         self._gone[key] = version.revision
 
     # ---- watches
 
     def _mark(self, key: str, revision: int) -> None:
-        """Note that a watch has brought a row: no earlier version of it comes any more."""
+        """Note that a watch has brought a row: no earlier version of the row follows."""
         if revision >= self._gone.get(key, math.inf):
             del self._gone[key]
         for prefix, watch in self._watches.items():
@@ -465,11 +466,11 @@ class RowsCore:
                 watch.newest = max(watch.newest, revision)
 
     def begin_watch(self, prefix: str) -> None:
-        """Expect all rows below a prefix, also those that came before: a watch begins."""
+        """Expect all rows below a prefix, since a watch begins; earlier rows come again."""
         self._watches[prefix] = _Watch()
 
     def end_list(self, prefix: str) -> None:
-        """Note that all rows below a prefix have come that were there when its watch began."""
+        """Note that all rows below a prefix that existed when the watch began have come."""
         watch = self._watches.pop(prefix, None)
         if watch is None:
             return
@@ -480,11 +481,11 @@ class RowsCore:
             if not key.startswith(prefix) or key in watch.keys:
                 continue
             if known.revision <= watch.newest:
-                # The watch is past that version and has not brought it: it was removed before.
+                # The watch is past that version and has not brought it, so it was removed before.
                 self.take_row(key, None, watch.newest, is_read=True)
             elif key not in self._flights:
                 self._port.read(key, known.revision)
 
 
-def _newest(version: _Version, other: _Version | None) -> _Version:
-    return version if other is None or version.revision >= other.revision else other
+def _newest(version: _Version, second: _Version | None) -> _Version:
+    return version if second is None or version.revision >= second.revision else second

@@ -1,11 +1,11 @@
 """The owners of the addresses of a domain (MN-10..MN-13, I-A1..I-A7).
 
-An address is allocated once in the life of a node. A released address is never allocated
-again; only its former owner may claim it, as a runtime does that restores its store. The
-node recognises the addresses it made by their names (`fsm.registry.allocation`); of
-addresses made by peers it keeps a digest with the last owner. An address that the node does
-not allocate, but that a connected runtime uses, is bound to the session of that runtime: it
-has an owner like the others, no machine, and is free after the session.
+An address is allocated once in the lifetime of a node. A released address is never allocated again;
+only its former owner may claim it, as a runtime does when it restores its store. The node
+recognises the addresses it made by their names; of addresses made by peers it keeps a digest with
+the last owner. An address that the node does not allocate, but that a connected runtime uses, is
+bound to the session of that runtime: it has an owner like the others but no machine, and is free
+after the session.
 """
 
 import hashlib
@@ -28,13 +28,13 @@ from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBS
 from specs.reply_code import Code
 from specs.trace import Op
 
-# Allocated addresses: their names and their reuse.
+# Names of allocated addresses, and their reuse.
 
 # ---- names
 
 
 ENTROPY: Final = 8
-"""Random bytes in a name."""
+"""Number of random bytes in a name."""
 
 _OWNER: Final = 4
 _TAG_BYTES: Final = 4
@@ -89,9 +89,9 @@ class AddressMint:
         return raw if self._tag(raw[:_HEAD]) == raw[_HEAD:] else None
 
     def _owner_tag(self, chance: bytes, owner: str) -> bytes:
-        """Return the digest of the owner; two of its bits belong to the UUID's form."""
-        drawn = hashlib.blake2b(chance + owner.encode(), key=self._key, digest_size=_OWNER)
-        first, *rest = drawn.digest()
+        """Return the digest of the owner; two of its bits belong to the form of a UUID."""
+        digest = hashlib.blake2b(chance + owner.encode(), key=self._key, digest_size=_OWNER)
+        first, *rest = digest.digest()
         return bytes([first & _FREE_BITS | _VARIANT, *rest])
 
     def _tag(self, head: bytes) -> bytes:
@@ -106,9 +106,9 @@ class Purpose:
     """The purpose of an address.
 
     Attributes:
-        scheme: Its scheme, such as `hyperty`.
-        descriptor: Catalogue address of the hyperty or object that uses it; None: its user
-            cannot be recognised.
+        scheme: The scheme of the address, such as `hyperty`.
+        descriptor: Catalogue address of the hyperty or object that uses it; None: its user cannot
+            be recognised.
     """
 
     scheme: str
@@ -116,7 +116,7 @@ class Purpose:
 
 
 class AddressReuse:
-    """The addresses that are kept, oldest first."""
+    """Allocated addresses that are not in use and kept for reuse, oldest first."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Purpose] = {}
@@ -129,26 +129,26 @@ class AddressReuse:
 
         Args:
             address: The address, which stays allocated.
-            purpose: What it was used for.
+            purpose: The purpose of its former use.
         """
         self._kept[address] = purpose
 
     def take_alike(self, purpose: Purpose) -> str | None:
-        """Give out an address of the same purpose; None: there is none (a soft miss)."""
+        """Take out an address of the same purpose, or return None (a soft miss)."""
         if purpose.descriptor is None:
             return None
-        alike = (address for address, kept in self._kept.items() if kept == purpose)
-        address = next(alike, None)
+        matches = (address for address, kept in self._kept.items() if kept == purpose)
+        address = next(matches, None)
         if address is not None:
             del self._kept[address]
         return address
 
     def take(self, address: str, purpose: Purpose) -> bool:
-        """Give out exactly this address; False: it is not kept for that purpose (a hard miss).
+        """Take out exactly this address, or return False if it is not kept so (a hard miss).
 
         Args:
             address: The address that the hyperty names.
-            purpose: What it is to be used for.
+            purpose: The purpose of its next use.
         """
         if self._kept.get(address) != purpose:
             return False
@@ -156,43 +156,43 @@ class AddressReuse:
         return True
 
     def forget(self, addresses: Iterable[str]) -> None:
-        """Forget addresses that have been given back."""
+        """Forget addresses that were released."""
         for address in addresses:
             self._kept.pop(address, None)
 
 
 @attrs.frozen(slots=True)
 class Allocated:
-    """The requested addresses are allocated."""
+    """The answer that grants the requested addresses."""
 
     addresses: tuple[str, ...]
 
 
 class AllocationPort(Protocol):
-    """What the table asks of its host; no method changes the table."""
+    """The calls of the table to its host; none of them changes the table."""
 
     def step(self, step: Step) -> None:
         """Trace a step of an address."""
 
     def row_changed(self, row: RowChanged) -> None:
-        """Trace an owner that an address has got or lost."""
+        """Trace that an address has got or lost an owner."""
 
     def taken(self, addresses: tuple[str, ...]) -> None:
-        """Note that these have an owner from now on."""
+        """Note that addresses have an owner from now on."""
 
     def freed(self, addresses: tuple[str, ...]) -> None:
-        """Note that these addresses have no owner now; empty, if all were unknown."""
+        """Note that addresses have no owner any more; empty if all were unknown."""
 
 
 MIRROR: Final = "group"
-"""The writer of rows that another node of the domain has decided on."""
+"""The writer of rows in traces whose owner was decided by another node of the domain."""
 
 _DIGEST: Final = 8
-"""Bytes of a tombstone: among 10^6 of them two agree once in 10^7 nodes."""
+"""Number of bytes of a tombstone: two of 10^6 tombstones are equal on one of 10^7 nodes."""
 
 
 class Tombstones:
-    """The digests of the released addresses of one domain; about 70 bytes each.
+    """The digests of the released addresses of one domain, about 70 bytes each.
 
     Args:
         mint: Recognises the addresses that the node made; None: it makes none.
@@ -220,8 +220,8 @@ class Tombstones:
             address: The address, which has no owner.
             owner: Address of the runtime.
         """
-        whose = self._whose.get(_digest(address))
-        return self._is_made_for(address, owner) if whose is None else whose == owner
+        owners = self._whose.get(_digest(address))
+        return self._is_made_for(address, owner) if owners is None else owners == owner
 
     def bury(self, address: str, owner: str) -> None:
         """Keep the last owner of a released address, unless its name contains the owner.
@@ -234,7 +234,7 @@ class Tombstones:
             self.keep(address, owner)
 
     def keep(self, address: str, owner: str) -> None:
-        """Keep the last owner of an address, also if its name contains another.
+        """Keep the last owner of an address, even if its name contains another owner.
 
         Args:
             address: The address.
@@ -274,14 +274,14 @@ _NO_CLAIMS: Final = Refused(
 class AllocationCore:
     """The allocation table of one domain.
 
-    Memory grows with the addresses in use, and by about 70 bytes with each claimed address that
-    was released, up to `MAX_TOMBSTONES` of them; then no more addresses can be claimed.
+    Memory grows with the addresses in use, and by about 70 bytes for each released address that a
+    peer made, up to `MAX_TOMBSTONES`; beyond that no addresses can be claimed.
 
     Args:
         port: The host.
-        mint: Recognises the addresses that the node made, which only the runtime they were
-            made for can claim; None: the node makes none.
-        user_of: Returns the user of a runtime: all sessions of one user share its limits.
+        mint: Recognises the addresses that the node made, which only the runtime they were made for
+            can claim; None: the node makes no addresses.
+        user_of: Returns the user of a runtime: the limits count for all sessions of a user.
     """
 
     def __init__(
@@ -312,12 +312,12 @@ class AllocationCore:
         return None
 
     def block_of(self, address: str) -> str | None:
-        """Return the key under which an address was allocated; None: there is none."""
+        """Return the key under which an address was allocated, or None if it had no key."""
         owner = self._owners.get(address)
         return None if owner is None else self._of[owner][address]
 
     def is_bound(self, address: str) -> bool:
-        """Return whether an address was bound, and not allocated."""
+        """Return whether an address is bound, not allocated."""
         return address in self._bound
 
     def owned_by(self, owner: str) -> tuple[str, ...]:
@@ -325,25 +325,25 @@ class AllocationCore:
         return tuple(self._of.get(owner, ()))
 
     def is_tombstone(self, address: str) -> bool:
-        """Return whether an address was allocated once and released."""
+        """Return whether an address was allocated before and is released."""
         return address not in self._owners and self._tombstones.is_spent(address)
 
     def __len__(self) -> int:
         return len(self._owners)
 
     def deadline(self) -> float:
-        """Return infinity: addresses live as long as sessions, and no time passes for them."""
+        """Return infinity: addresses expire with sessions, not by time."""
         return math.inf
 
-    # ---- taken
+    # ---- addresses that get an owner
 
     def allocate(
         self, owner: str, addresses: tuple[str, ...], key: str | None = None
     ) -> Allocated | Refused:
-        """Allocate fresh addresses, which the host makes: a core has no randomness (M-18).
+        """Allocate fresh addresses, which the host makes: a core has no random source (M-18).
 
         Args:
-            key: Names them together, within this owner.
+            key: Common name of the addresses, unique within the owner.
         """
         full = self._full(owner, addresses)
         if full is not None:
@@ -354,26 +354,26 @@ class AllocationCore:
         return Allocated(addresses)
 
     def claim(self, owner: str, addresses: tuple[str, ...]) -> Refused | None:
-        """Give a runtime addresses of this domain that it made itself; all or none (C-44)."""
+        """Give a runtime addresses of this domain that it made itself: all or none (C-44)."""
         fresh = tuple(address for address in addresses if self._owners.get(address) != owner)
-        again = frozenset(each for each in fresh if self._is_back(each, owner))
-        new = tuple(each for each in fresh if each not in again)
-        if any(each in self._owners or self.is_tombstone(each) for each in new):
+        returning = frozenset(each for each in fresh if self._is_back(each, owner))
+        made = tuple(each for each in fresh if each not in returning)
+        if any(each in self._owners or self.is_tombstone(each) for each in made):
             return Refused(Code.FORBIDDEN, "the address belongs or belonged to another session")
         full = self._full(owner, fresh)
         if full is not None:
             return full
-        if new and len(self._tombstones) >= MAX_TOMBSTONES:
+        if made and len(self._tombstones) >= MAX_TOMBSTONES:
             return _NO_CLAIMS
-        self._take(owner, new, "claimed by path", None)
-        self._take_back(owner, tuple(each for each in fresh if each in again))
+        self._take(owner, made, "claimed by path", None)
+        self._take_back(owner, tuple(each for each in fresh if each in returning))
         return None
 
     def _is_back(self, address: str, owner: str) -> bool:
         return address not in self._owners and self._tombstones.was_of(address, owner)
 
     def _take_back(self, owner: str, addresses: tuple[str, ...]) -> None:
-        """Give a runtime the released addresses that it had."""
+        """Give a runtime released addresses back that it had before."""
         for address in addresses:
             self._tombstones.lift(address)
             self._note(owner, address, None)
@@ -385,10 +385,10 @@ class AllocationCore:
 
     def bind(self, owner: str, address: str) -> Refused | None:
         """Let a runtime use an address that the node does not allocate (MN-13, C-43)."""
-        held = self.owner_of(address)
-        if held == owner:
+        owned_by = self.owner_of(address)
+        if owned_by == owner:
             return None
-        if held is not None:
+        if owned_by is not None:
             return Refused(Code.UNAUTHENTICATED, "the address is bound to another session")
         full = self._full(owner, (address,))
         if full is not None:
@@ -431,23 +431,23 @@ class AllocationCore:
     def mirror(
         self, owner: str, address: str, key: str | None = None, *, is_bound: bool = False
     ) -> None:
-        """Give an address the owner that another node has decided on; that counted it.
+        """Give an address the owner that another node decided on; that node counts the address.
 
-        The address has its history in the trace of the node that gave it to its first owner.
+        The steps of the address are in the trace of the node that gave it to its first owner.
 
         Args:
-            key: As of `allocate`.
-            is_bound: Whether it was bound, and not allocated.
+            key: The key, as in `allocate`.
+            is_bound: Whether it was bound, not allocated.
         """
-        held = self._owners.get(address)
-        if held == owner:
+        former = self._owners.get(address)
+        if former == owner:
             return
-        if held is None:
+        if former is None:
             self._tombstones.lift(address)
             self._mirrored[address] = None
         else:
-            self._forget(held, address)
-            self._row(Op.DEL, address, held, MIRROR)
+            self._forget(former, address)
+            self._row(Op.DEL, address, former, MIRROR)
         self._note(owner, address, key)
         if is_bound:
             self._enter(address)
@@ -461,7 +461,7 @@ class AllocationCore:
             self._drop(owner, (address,), "another node released it")
             self._port.freed((address,))
 
-    # ---- freed
+    # ---- addresses that lose their owner
 
     def free_block(self, owner: str, key: str) -> Refused | None:
         """Free the addresses allocated under a key, or one address (M-19, C-46)."""
@@ -476,17 +476,17 @@ class AllocationCore:
         """Free addresses, all or none (M-20)."""
         if any(self._owners.get(address, owner) != owner for address in addresses):
             return Refused(Code.FORBIDDEN, "not the owner")
-        mine = tuple(each for each in dict.fromkeys(addresses) if each in self._owners)
-        self._drop(owner, mine, "delete by list")
-        self._port.freed(mine)
+        owned = tuple(each for each in dict.fromkeys(addresses) if each in self._owners)
+        self._drop(owner, owned, "delete by list")
+        self._port.freed(owned)
         return None
 
     def release(self, owner: str, why: str) -> None:
-        """Release all addresses of a runtime: its session is over (I-A7)."""
+        """Release all addresses of a runtime whose session is over (I-A7)."""
         self._drop(owner, self.owned_by(owner), why)
 
     def yield_to(self, runtime: str) -> None:
-        """Free addresses below a runtime's own that others have bound: it has a session now."""
+        """Free addresses below those of a runtime that others bound: it has a session now."""
         for address in tuple(self._components.get(runtime_of(runtime), ())):
             owner = self._owners[address]
             if owner != runtime and is_below(address, runtime):
@@ -508,10 +508,10 @@ class AllocationCore:
             self._row(Op.DEL, address, owner)
 
     def _forget(self, owner: str, address: str) -> None:
-        held = self._of[owner]
+        owned = self._of[owner]
         self._shares.take(owner, -1, -_cost(address))
-        key = held.pop(address)
-        if not held:
+        key = owned.pop(address)
+        if not owned:
             del self._of[owner]
         if key is not None:
             block = self._blocks[owner, key]
@@ -522,9 +522,9 @@ class AllocationCore:
 
     def _unbind(self, address: str) -> None:
         del self._bound[address]
-        beside = self._components.get(runtime_of(address), {})
-        beside.pop(address, None)
-        if not beside:
+        bound = self._components.get(runtime_of(address), {})
+        bound.pop(address, None)
+        if not bound:
             self._components.pop(runtime_of(address), None)
 
     def _row(self, op: Op, address: str, owner: str, writer: str = "address-allocation") -> None:

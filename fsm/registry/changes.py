@@ -1,14 +1,14 @@
-"""Changes between linked registries: the entities of their runtimes (P2P-23..26).
+"""Reports of entities between linked registries: each follows the other's changes (P2P-23..26).
 
-Each follower of this registry is an entity of the machine `object_subscription`: the list of
-local entities is one more thing that is reported (I-C1..I-C6). A follower gets the list once its
-link is live at this end too, so that the list and later changes take the same route. When the
-link is no longer live, it follows no more, and asks anew when the link has come back.
+Each follower of this registry is an entity of the machine `object_subscription`: the list of local
+entities is reported like an object (I-C1..I-C6). A follower gets the list once its link is live at
+this end too, so that the list and later changes take the same route. When the link is no longer
+live, it ceases to follow, and asks again when the link has come back.
 
-Each registry that this one follows is an entity of the machine `observer_copy` (I-C3). Its
-changes may come before its list, which a request brings: they are kept, and applied to the list
-in order. When the link is no longer live, following ends. The known entities are kept, so that
-after the link has come back the new list shows which of them have gone meanwhile.
+Each registry that this one follows is an entity of the machine `observer_copy` (I-C3). Its changes
+may come before its list, which answers a request: early changes are kept and applied to the list in
+order. When the link is no longer live, following ends. The known entities are kept, so that after
+the link has come back the new list shows which of them have left meanwhile.
 """
 
 import math
@@ -44,37 +44,37 @@ def changes_of(runtime: str) -> str:
 
 
 class ChangesPort:
-    """The host of the two cores; a method does nothing where no host overrides it.
+    """The calls of the two cores to their host; a method does nothing unless it is overridden.
 
-    None calls the cores back.
+    No method calls a core.
     """
 
     def step(self, step: Step) -> None:
         """Trace a step of a machine."""
 
     def answer(self, message: Message) -> None:
-        """Send an answer by the route known now, before what is published after it."""
+        """Send an answer by the route that is known now, before later reports."""
 
     def follow(self, link: str) -> None:
         """Send the changes of this registry over a link, too."""
 
     def unfollow(self, link: str) -> None:
-        """Send the changes of this registry over a link no longer."""
+        """Stop sending the changes of this registry over a link."""
 
     def publish(self, operation: Operation, url: str) -> None:
-        """Report to all followers which entity came or went here (M-09)."""
+        """Report to all followers that an entity of this runtime came or went (M-09)."""
 
     def listen(self, remote: str) -> None:
         """Deliver the changes of a remote registry to this registry."""
 
     def unlisten(self, remote: str) -> None:
-        """Deliver the changes of a remote registry no longer. Idempotent."""
+        """Stop delivering the changes of a remote registry. Idempotent."""
 
     def ask(self, remote: str, number: int) -> None:
         """Subscribe at the other registry (M-08); `take_list` follows, with this number."""
 
     def list_entities(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
-        """Take what lives at a runtime, and what no longer does (M-08, M-09, I-R8)."""
+        """Note which entities have come to a runtime, and which have left it (M-08, M-09, I-R8)."""
 
 
 _GONE: Final = "the link is gone"
@@ -82,11 +82,11 @@ _GONE: Final = "the link is gone"
 
 @attrs.define(slots=True)
 class _Follower:
-    """A registry that asked to follow.
+    """A remote registry that asked to follow this one.
 
     Attributes:
-        waiting: Its request, until that is answered.
-        until: When that must be answered.
+        waiting: Its request, until the request is answered.
+        until: Deadline of the answer.
     """
 
     entity: Entity
@@ -100,7 +100,7 @@ class _Follower:
 
 
 class ChangesPublisher:
-    """The list of local entities, and its followers: at most one per remote runtime."""
+    """The list of local entities and its followers, at most one for each remote runtime."""
 
     def __init__(self, runtime: str, port: ChangesPort) -> None:
         self.port = port
@@ -121,7 +121,7 @@ class ChangesPublisher:
     # ---- inputs
 
     def link_up(self, remote: str, link: str) -> None:
-        """A link is live: what was asked over it is answered (P2P-23)."""
+        """Note that a link is live, and answer the request that came over it (P2P-23)."""
         self._links[remote] = link
         follower = self._followers.get(remote)
         if follower is not None and follower.link != link:
@@ -130,14 +130,14 @@ class ChangesPublisher:
             self._decide(remote, follower)
 
     def link_down(self, remote: str) -> None:
-        """A link is no longer live, or has ended."""
+        """Note that a link is no longer live, or has ended."""
         self._links.pop(remote, None)
         self._end(remote, Trigger.UNSUBSCRIBE, _GONE)
 
     def subscribe(self, request: Message, remote: str, link: str, now: float) -> None:
         """Take a subscription over a link (M-08).
 
-        Who follows already is answered at once: its answer may have been lost.
+        A runtime that follows already is answered at once: its answer may have been lost.
         """
         known = self._followers.get(remote)
         if known is not None and known.is_active:
@@ -158,7 +158,7 @@ class ChangesPublisher:
         self.port.answer(reply_to(request, Code.OK))
 
     def add_local(self, url: str) -> None:
-        """Report a hyperty or object of this runtime that can be reached, once (I-C6).
+        """Report once that a hyperty or object of this runtime can be reached (I-C6).
 
         Addresses that serve links are not reported: no link leads to them (I-P13).
         """
@@ -167,13 +167,13 @@ class ChangesPublisher:
             self._publish(Operation.ADD, url)
 
     def remove_local(self, url: str) -> None:
-        """Report one that can no longer be reached, once (I-C6)."""
+        """Report once that a hyperty or object can no longer be reached (I-C6)."""
         if url in self._live:
             del self._live[url]
             self._publish(Operation.REMOVE, url)
 
     def time_over(self, now: float) -> None:
-        """Refuse what was asked over links that did not become live."""
+        """Refuse requests that came over links that did not become live."""
         for remote in [follower for follower, each in self._followers.items() if each.until <= now]:
             why = "the link did not become live in time"
             self._end(remote, Trigger.REFUSE, why, Code.UNAVAILABLE)
@@ -181,7 +181,7 @@ class ChangesPublisher:
     # ---- followers
 
     def _decide(self, remote: str, follower: _Follower) -> None:
-        """Let a registry with a live link follow; a list that is too long is refused."""
+        """Accept a follower with a live link; refuse if the list is too long."""
         request = follower.waiting
         if request is None:
             return
@@ -217,12 +217,12 @@ _NOTHING: Final[dict[str, None]] = {}
 
 @attrs.define(slots=True)
 class _Followed:
-    """A registry that was asked for its list.
+    """A remote registry that this one asked for its list.
 
     Attributes:
-        ask: The number of the question.
-        early: The changes that came before the list: whether entities came or went, and which.
-        early_bytes: Characters of the entities in them.
+        ask: Number of the request.
+        early: Changes that came before the list: their operations and entities.
+        early_bytes: Number of characters of the entities in them.
     """
 
     entity: Entity
@@ -251,7 +251,7 @@ class ChangesFollower:
         return tuple(remote for remote, has_reported in is_live.items() if has_reported)
 
     def last_reported(self, remote: str) -> tuple[str, ...]:
-        """Return the entities last reported of a runtime, also of one whose link is lost."""
+        """Return the entities last reported of a runtime, even if its link is lost."""
         return tuple(self._known.get(remote, ()))
 
     # ---- inputs
@@ -268,23 +268,23 @@ class ChangesFollower:
         self.port.ask(remote, followed.ask)
 
     def link_down(self, remote: str) -> None:
-        """A link is no longer live; it may come back."""
+        """Note that a link is no longer live; it may come back."""
         self._end(remote, "the link is lost")
 
     def link_gone(self, remote: str) -> None:
-        """There is no entry for this runtime any more."""
+        """Note that there is no link entry for a runtime any more."""
         self._known.pop(remote, None)
         self._end(remote, "the link is over")
 
     def take_list(
         self, remote: str, number: int, urls: tuple[str, ...] | None, why: str = ""
     ) -> None:
-        """Take the answer to `ask`; without a list the changes before it cannot be relied on.
+        """Take the answer to `ask`; without a list, the early changes are discarded.
 
         Args:
             remote: The other runtime.
-            number: Number of the question.
-            urls: Addresses of the entities there; None: the other registry does not answer.
+            number: Number of the request.
+            urls: Addresses of the entities there; None: the other registry refused.
             why: The reason, as half a sentence.
         """
         followed = self._followed.get(remote)
@@ -298,14 +298,14 @@ class ChangesFollower:
         self.port.step(followed.entity.step(CopyTrigger.SNAPSHOT))
         known = self._known[remote] = dict[str, None]()
         _add(urls, known)
-        for operation, several in followed.early:
-            _apply(operation, several, known)
+        for operation, addresses in followed.early:
+            _apply(operation, addresses, known)
         followed.early.clear()
         followed.early_bytes = 0
         self._report(remote, former, known)
 
     def change(self, remote: str, link: str, operation: Operation, urls: tuple[str, ...]) -> None:
-        """Take which entities came or went, as the other registry reports over a link (M-09)."""
+        """Apply a change that the other registry reports over a link (M-09)."""
         followed = self._followed.get(remote)
         if followed is None or followed.link != link:
             return
@@ -330,14 +330,14 @@ class ChangesFollower:
             self.port.unlisten(remote)
 
     def _report(self, remote: str, former: dict[str, None], known: dict[str, None]) -> None:
-        gone = tuple(url for url in former if url not in known)
-        there = tuple(url for url in known if url not in former)
-        if gone or there:
-            self.port.list_entities(remote, there, gone)
+        removed = tuple(url for url in former if url not in known)
+        added = tuple(url for url in known if url not in former)
+        if removed or added:
+            self.port.list_entities(remote, added, removed)
 
 
 def _known_of(urls: tuple[str, ...], known: dict[str, None]) -> dict[str, None]:
-    """Return those that are known: nothing else of a long list can have changed."""
+    """Return the listed entities that are already known."""
     return dict.fromkeys(url for url in urls if url in known)
 
 
@@ -350,10 +350,10 @@ def _apply(operation: Operation, urls: tuple[str, ...], known: dict[str, None]) 
 
 
 def _add(urls: tuple[str, ...], known: dict[str, None]) -> None:
-    """Add entities to what is known of a peer, up to its limits."""
-    left = LINK_ENTITY_BYTES - sum(map(len, known))
+    """Add entities to the known ones of a peer, up to its limits."""
+    space = LINK_ENTITY_BYTES - sum(map(len, known))
     for url in urls:
-        left -= len(url)
-        if len(known) >= MAX_LINK_ENTITIES or left < 0:
+        space -= len(url)
+        if len(known) >= MAX_LINK_ENTITIES or space < 0:
             return
         known[url] = None

@@ -1,10 +1,10 @@
-"""Searches of a domain registry, found entries, and watches of a search (M-26..M-31).
+"""Searches of a domain registry, their results, and watches of a search (M-26..M-31).
 
-`Query` is a search, and `FoundEntry` a result. A search names one attribute, the narrowest given
-one; all other attributes are criteria, which restrict the result.
+`Query` is a search, and `FoundEntry` a result. A search goes by one attribute, the narrowest one
+given; all other attributes are criteria that restrict the result.
 
 `DiscoveryWatch` follows a search. A registry reports the status of single records only (M-30), so
-new entries are found by repeated searches. A known entry that is no longer found is read by its
+new entries are found by repeating the search. A known entry that is no longer found is read by its
 address (M-25): it is disconnected, removed, or no longer meets the criteria. A search returns
 disconnected records only if none is live. Memory is bounded: a watch knows the newest
 `WATCHED_ENTRIES` entries.
@@ -27,16 +27,16 @@ from specs.limits.discovery import VERIFIED_AT_ONCE, WATCHED_ENTRIES
 
 
 class Criteria(TypedDict, total=False):
-    """The criteria of a search; all that are given must hold, and at least one must be given.
+    """The criteria of a search; a result must meet all, and at least one must be given.
 
     Attributes:
         user: The user: an address `user://...` or `user-guid://...`, or the user's name at the
             identity provider, such as `bob@idp.example`.
         name: Name of the hyperty or data object.
         schema: Scheme or data schema of the data objects that it uses, such as `comm`.
-        resources: All that it must offer, such as `chat`.
+        resources: Resources that it must all offer, such as `chat`.
         reporter: Address of the hyperty that reports the data object.
-        scheme: Scheme of the addresses looked for; `hyperty`, or that of data objects.
+        scheme: Scheme of the addresses to find: `hyperty`, or a scheme of data objects.
     """
 
     user: str | None
@@ -48,7 +48,7 @@ class Criteria(TypedDict, total=False):
 
 
 def _check(field: str, value: object) -> None:
-    """Refuse a criterion that is no text.
+    """Check that a criterion is a text that is not empty.
 
     Raises:
         TypeError: It is no text; only the scheme must be one.
@@ -117,7 +117,7 @@ class Query:
 
     @property
     def _given(self) -> dict[By, str | tuple[str, ...]]:
-        """The criteria by attribute, the narrowest first."""
+        """The given criteria by attribute, the narrowest attribute first."""
         by_user = None if self.user is None else _user_of(self.user)
         reporter = None if self.reporter is None else canonical(self.reporter)
         given: tuple[tuple[By, str | tuple[str, ...]] | None, ...] = (
@@ -133,7 +133,7 @@ class Query:
         """Return the body of the search.
 
         Args:
-            limit: How many records a page has at most; None: as many as the registry likes.
+            limit: Largest number of records on a page; None: the registry chooses.
 
         Raises:
             TypeError: The limit is no number.
@@ -153,11 +153,11 @@ class Query:
 
 
 def _criteria(given: Mapping[By, str | tuple[str, ...]]) -> JsonObject:
-    return {key.value: said if isinstance(said, str) else [*said] for key, said in given.items()}
+    return {key.value: text if isinstance(text, str) else [*text] for key, text in given.items()}
 
 
 def _user_of(text: str) -> tuple[By, str]:
-    """Return how a user is searched for.
+    """Return the attribute and the value by which a user is found.
 
     Raises:
         BadUrlError: It is written like an address, and is none.
@@ -178,16 +178,15 @@ class FoundEntry:
 
     Attributes:
         url: Its address.
-        status: `live`, or `disconnected` if it is registered and cannot be reached now.
-        runtime: Address of its runtime; None: the registry does not know it, as what follows.
+        status: `live`, or `disconnected` if it is registered but cannot be reached now.
+        runtime: Address of its runtime; None: unknown to the registry, as in the fields below.
         user: Address of the user who owns it.
         name: Its name.
-        resources: What it offers, such as `chat`.
-        schemas: Schemes or data schemas of the data objects that it uses; of a data object, its
-            own.
+        resources: The resources it offers, such as `chat`.
+        schemas: Schemes or data schemas of the data objects it uses; of a data object, its own.
         descriptor: Catalogue address of its descriptor.
         reporter: Address of the hyperty that reports it, if it is a data object.
-        message_schema: JSON Schema of the requests that a hyperty takes; None: it does not say.
+        message_schema: JSON Schema of the requests that a hyperty takes; None: not declared.
     """
 
     url: str
@@ -224,21 +223,21 @@ def entry_of(record: FoundRecord) -> FoundEntry:
     )
 
 
-# ---- how a search is followed
+# ---- watches of a search
 
 
 @final
 class Change(StrEnum):
-    """The change of an entry that is watched."""
+    """The kind of a change of a watched entry."""
 
     APPEARED = "appeared"
-    """It was found for the first time."""
+    """The entry was found for the first time."""
 
     CHANGED = "changed"
-    """Its status, or what else its record says, is another."""
+    """Its status, or another part of its record, has changed."""
 
     VANISHED = "vanished"
-    """It is not registered any more, or does not fit the search any more."""
+    """It is no longer registered, or no longer meets the criteria of the search."""
 
 
 @final
@@ -247,8 +246,8 @@ class EntryChange:
     """A change of an entry.
 
     Attributes:
-        change: What has changed.
-        entry: The entry as it is now; of a vanished one, as it was.
+        change: The kind of the change.
+        entry: The entry as it is now; if it vanished, as it was.
     """
 
     change: Change
@@ -256,7 +255,7 @@ class EntryChange:
 
 
 class WatchPort(Protocol):
-    """What a watch asks of its host; no method calls the watch."""
+    """The calls of a watch to its host; none of them calls the watch."""
 
     def report(self, change: EntryChange) -> None:
         """Report a change of an entry."""
@@ -265,10 +264,10 @@ class WatchPort(Protocol):
         """Follow the status of a record (M-29)."""
 
     def leave(self, url: str) -> None:
-        """Follow it no more."""
+        """Stop following the status of a record."""
 
     def read(self, url: str) -> None:
-        """Read a record by its address (M-25); `take_record` follows, unless it cannot be read."""
+        """Read a record by its address (M-25); `take_record` follows unless the read fails."""
 
 
 class DiscoveryWatch:
@@ -278,7 +277,7 @@ class DiscoveryWatch:
         port: The host.
 
     Attributes:
-        is_partial: Whether the search finds more than are known.
+        is_partial: Whether the search finds more entries than are known.
     """
 
     def __init__(self, port: WatchPort) -> None:
@@ -291,14 +290,14 @@ class DiscoveryWatch:
         """Addresses of the known entries."""
         return tuple(self._known)
 
-    def take_search(self, found: tuple[FoundEntry, ...], *, is_partial: bool = False) -> None:
+    def take_search(self, results: tuple[FoundEntry, ...], *, is_partial: bool = False) -> None:
         """Take the result of a search.
 
         Args:
-            found: The entries.
-            is_partial: Whether it found more than these.
+            results: The entries.
+            is_partial: Whether the search found more than these.
         """
-        entries = {entry.url: entry for entry in found}
+        entries = {entry.url: entry for entry in results}
         self.is_partial = is_partial
         for url, entry in entries.items():
             if url in self._known:
@@ -310,10 +309,10 @@ class DiscoveryWatch:
             else:
                 self.is_partial = True
         absent = [url for url in self._known if url not in entries]
-        # Those that seem live first: something has become of them.
+        # Entries that seemed live come first, since they must have changed.
         absent.sort(key=lambda url: not self._known[url].is_live)
         for url in absent[:VERIFIED_AT_ONCE]:
-            # The next time it is the turn of others.
+            # The next time, other entries have their turn.
             self._known[url] = self._known.pop(url)
             self._port.read(url)
 
@@ -328,7 +327,7 @@ class DiscoveryWatch:
             self._change(attrs.evolve(known, status=status))
 
     def take_record(self, url: str, entry: FoundEntry | None) -> None:
-        """Take a record that was read by its address; None: there is none any more."""
+        """Take a record that was read by its address, or None if it no longer exists."""
         known = self._known.get(url)
         if known is None:
             return

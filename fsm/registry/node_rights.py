@@ -1,8 +1,8 @@
-"""The addresses that a session of a message node may use and receive (I-A3, I-B10, S3).
+"""Which addresses a session of a message node may use and receive messages for (I-A3, I-B10, S3).
 
-A session speaks for its own domain only. Which sessions of another domain are believed:
+A session may send for its own domain only. Sessions of another domain are trusted as follows:
 
-| session | logins | believed |
+| session | logins | trusted |
 |---|---|---|
 | of that domain's node, or this node's stub for it | both | for all addresses of its domain |
 | of a runtime there (triangle), a route leads to its domain | both | for none: the route wins |
@@ -36,7 +36,7 @@ from specs.child import is_all_children
 from specs.identity import Identity, speaks_for
 
 CHILDREN: Final = "/children/"
-"""The segment between an object and the name of its children (ADR-05)."""
+"""The segment of an address between an object and the name of its children (ADR-05)."""
 
 _ASKED_FOR: Final = frozenset({"/changes", "/observers"})
 """Parts of an object that its owner consents to share."""
@@ -48,7 +48,7 @@ _STATUS: Final = "/status"
 """The resource at which a runtime publishes its status (REG-12)."""
 
 _COMPONENT: Final = 3
-"""Slashes in the address of a runtime; one of its components has more."""
+"""Number of slashes in the address of a runtime; addresses of its components have more."""
 
 
 class Ownership(Enum):
@@ -70,7 +70,7 @@ class Hearing(Enum):
 
 @final
 class Observation(Enum):
-    """The party that decides that an object is observed."""
+    """The party that decides whether an object may be observed."""
 
     OWNER = "owner"
     OPEN = "open"
@@ -78,7 +78,7 @@ class Observation(Enum):
 
 @final
 class Names(Enum):
-    """What runtimes of upstream's forms may call themselves, and their components."""
+    """The names that runtimes of upstream's forms, and their components, may use."""
 
     STRICT = "a runtime has a name of one segment, a component belongs to one session"
     LOOSE = "a runtime's name may have slashes, and sessions may share a free component"
@@ -89,9 +89,9 @@ class RightsRules:
     """The rules of one node about the rights of sessions.
 
     Attributes:
-        observation: The party that decides that an object is observed.
+        observation: The party that decides whether an object may be observed.
         abroad: Other domains to which the node has a route of its own.
-        names: What runtimes of upstream's forms may call themselves.
+        names: The names that runtimes of upstream's forms may use.
         has_login: Whether runtimes can log in.
     """
 
@@ -105,15 +105,15 @@ class NodeRights:
     """The rights of sessions at the node of one domain.
 
     Attributes:
-        names: What runtimes of upstream's forms may call themselves.
+        names: The names that runtimes of upstream's forms may use.
 
     Args:
         domain: The domain that the node serves.
         allocation: The owners of addresses.
-        form_of: Returns the wire form of the peer of a session, attached or not; None: there
-            is no such session.
+        form_of: Returns the wire form of a session's peer, attached or not; None: there is no such
+            session.
         rules: The rules.
-        identity_of: Returns the login of a session at this node; None: it has none.
+        identity_of: Returns the login of a session at this node; None: no login.
         brought: Domains whose nodes had a session here.
     """
 
@@ -164,9 +164,10 @@ class NodeRights:
         return self._of_other(address, by)
 
     def _of_other(self, address: str, by: str) -> Ownership:
-        """Return whether a runtime of another domain may bind a free address there (MN-13).
+        """Return the right of a runtime of another domain to bind a free address there (MN-13).
 
-        Where runtimes log in, only one that its domain states to be its own.
+        Where runtimes log in, the runtime needs a login in which its domain states that the address
+        is its own.
         """
         if domain_of(address) == self._domain:
             return Ownership.FOREIGN
@@ -181,8 +182,8 @@ class NodeRights:
     def may_speak(self, by: str) -> bool:
         """Return whether the messages of a session are accepted at all.
 
-        Those of a runtime of another domain are not while a route leads there, or if, where
-        runtimes log in, its login is not of an issuer that speaks for that domain.
+        Messages of a runtime of another domain are refused while a route leads to that domain; and
+        where runtimes log in, if its login is not from an issuer that speaks for that domain.
 
         Args:
             by: Address of the session's runtime or node.
@@ -199,8 +200,8 @@ class NodeRights:
     def is_routed(self, domain: str) -> bool:
         """Return whether the messages of another domain come by its node.
 
-        Without logins nobody can prove to be of a domain, so a domain whose node was here once
-        is not left to its runtimes again.
+        Without logins no runtime can prove its domain, so the runtimes of a domain are not accepted
+        again once the node of that domain was here.
 
         Args:
             domain: The domain.
@@ -213,10 +214,10 @@ class NodeRights:
         return self._form_of(runtime) is not None
 
     def runtime_with(self, address: str) -> str | None:
-        """Return the runtime that has a session, and an address at or below its own.
+        """Return the runtime with a session whose address is the given one or above it.
 
-        If names are loose there may be several: one in our own forms has all that is below it,
-        and of those in upstream's forms the longest name counts.
+        If names are loose there may be several: a runtime in our own forms has every address below
+        it, and among those in upstream's forms the longest name counts.
         """
         if scheme_of(address) != RUNTIME_SCHEME:
             return None
@@ -228,14 +229,14 @@ class NodeRights:
         return address if self._has_session(address) else None
 
     def may_be_called(self, runtime: str) -> bool:
-        """Return whether a runtime may have an address: it is not below one in our own forms."""
+        """Return whether a runtime may have an address that is not below one in our own forms."""
         top = runtime_of(runtime)
         return runtime == top or self._form_of(top) is not PeerForm.OWN
 
     def _is_shared(self, address: str, owner: str | None, by: str) -> bool:
-        """Return whether a session may speak as a component that another one has bound.
+        """Return whether a session may send as a component that another session has bound.
 
-        If names are loose, both may: answers of the node go to the one that asks.
+        If names are loose, both may: answers of the node go to the session that asked.
         """
         return (
             self.names is Names.LOOSE
@@ -247,10 +248,10 @@ class NodeRights:
         )
 
     def _of_component(self, address: str, by: str) -> Ownership:
-        """Return whether a session may bind a free component of a runtime (C-43).
+        """Return the right of a session to bind a free component of a runtime (C-43).
 
-        Upstream's peers speak as `runtime://<d>/registry/1`, which is below no runtime that
-        has a session.
+        Upstream's peers send as `runtime://<d>/registry/1`, which is below no runtime that has a
+        session.
         """
         is_free = (
             address.count("/") > _COMPONENT
@@ -265,7 +266,7 @@ class NodeRights:
         return address if scheme_of(address) == RUNTIME_SCHEME else entity_of(address)
 
     def owner_of(self, address: str) -> str | None:
-        """Return the runtime an address belongs to, if its session is known here.
+        """Return the runtime that an address belongs to, if its session is known here.
 
         An address of another domain belongs to that domain's node, if there is a route to it.
         """
@@ -279,12 +280,13 @@ class NodeRights:
         return peer if domain in self._abroad or self._has_session(peer) else None
 
     def hearing(self, resource: str, by: str) -> Hearing:
-        """Return whether a session may receive the messages to an address.
+        """Return the right of a session to receive the messages to an address.
 
-        It may for its own addresses. Of others it may for the parts of objects that are made to be
-        observed, never for the address of an object itself, nor for the parts of a runtime, except
-        the status that it publishes itself (REG-12). The one address of all children of an object
-        is upstream's, and its peers' to receive.
+        A session may receive messages to its own addresses. Of other addresses, it may receive
+        those to parts of objects that are made to be observed; never those to an object itself, nor
+        to parts of a runtime, except the status that the runtime publishes (REG-12). The single
+        address of all children of an object is upstream's, and only its peers may receive messages
+        to it.
 
         Args:
             resource: The address.
@@ -318,14 +320,14 @@ class NodeRights:
         return self._form_of(runtime) is PeerForm.UPSTREAM
 
     def may_write_children(self, by: str) -> bool:
-        """Return whether a session may send something to the one address of all children (C-11).
+        """Return whether a session may send to the single address of all children (C-11).
 
         In normal form there is no such address: each list of children has its own.
         """
         return self._is_upstream(by)
 
     def may_register(self, resource: str, reporter: str, by: str) -> bool:
-        """Return whether a registration claims a data object, too (C-44).
+        """Return whether a registration also claims the address of a data object (C-44).
 
         Upstream's runtime makes the address itself, and registers it before it subscribes to it.
 
@@ -342,7 +344,7 @@ class NodeRights:
         )
 
     def may_claim(self, resource: str, by: str) -> bool:
-        """Return whether a session may claim an address: it is of this domain, and free (C-44).
+        """Return whether a session may claim an address: a free one of this domain (C-44).
 
         Only a runtime of this domain may (S14).
 

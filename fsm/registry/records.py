@@ -7,11 +7,11 @@ uses them. The index finds records other than by address (M-26..M-28, and ours):
 |---|---|
 | `user://...`, `/<scheme>/user/<user>` | the records of a user |
 | `user-guid://...`, `/<scheme>/guid/<guid>` | the records of a global address |
-| `/<scheme>/idp-identifier/<name>` | the same by the name at the provider, `@` its domain or not |
+| `/<scheme>/idp-identifier/<name>` | the records of a name at the provider, with `@domain` or not |
 | `/<scheme>/name/<name>` | data objects or hyperties of a name |
-| `/<scheme>/resources/<resource>` | what offers a resource |
-| `/<scheme>/dataSchemes/<scheme>` | what handles data objects of a scheme |
-| `/<scheme>/runtime/<runtime>` | what a runtime has registered; only itself may ask that |
+| `/<scheme>/resources/<resource>` | hyperties and objects that offer a resource |
+| `/<scheme>/dataSchemes/<scheme>` | hyperties that handle data objects of a scheme |
+| `/<scheme>/runtime/<runtime>` | the records of a runtime; only that runtime may search so |
 | `/<scheme>/reporter/<hyperty>` | data objects that a hyperty reports |
 
 Criteria narrow each: `scheme`, `resources` and `dataSchemes`, and the fields `user`, `guid`,
@@ -50,7 +50,7 @@ from specs.reply_code import Code
 
 
 class By(StrEnum):
-    """The attribute that a search goes by."""
+    """The attribute by which a search finds records."""
 
     RUNTIME = "runtime"
     USER = "user"
@@ -65,29 +65,29 @@ class By(StrEnum):
 _SEARCHABLE: Final = frozenset(By)
 
 _FIELDS: Final = tuple(by.value for by in (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER))
-"""Fields of a record that it is found by as they stand."""
+"""Fields of a record by whose whole value it is found."""
 
 _LISTS: Final = (By.RESOURCE, By.DATA_SCHEME)
-"""Fields of a record with several texts, by each of which it is found."""
+"""Fields of a record that are lists of texts, by each of which it is found."""
 
 _INDEXED: Final = (*_FIELDS, *(by.value for by in _LISTS))
 
 _NARROWING: Final = (By.USER, By.GUID, By.NAME, By.REPORTER)
-"""Fields that criteria may name beside the attribute that a search goes by."""
+"""Fields that criteria may name besides the attribute of the search."""
 
 _URL: Final = "url"
-"""The criteria that name one record instead of a search."""
+"""The criteria that identify one record instead of a search."""
 
 
 @attrs.frozen(slots=True)
 class Search:
-    """A search; every part must hold.
+    """A search for records that meet all its conditions.
 
     Attributes:
-        by: What `value` is.
+        by: The attribute whose value is `value`.
         scheme: Scheme of the records' addresses; None: any.
-        resources: All of these a record must offer.
-        data_schemes: All of these it must handle.
+        resources: Resources that a record must all offer.
+        data_schemes: Schemes that a record must all handle.
         fields: Further fields that it must have, with their values.
     """
 
@@ -114,7 +114,7 @@ class Search:
 
 
 def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
-    """Return the search that a read asks for; None: it asks for the one record of `resource`.
+    """Return the search that a read asks for, or None if it asks for one record.
 
     A search is `/<scheme>/<by>/<value>`, or the address of a user or GUID alone.
 
@@ -122,8 +122,8 @@ def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
         resource: The `resource` of the read.
         criteria: The `criteria` of the read; None: none.
     """
-    narrowed = criteria or {}
-    scheme = narrowed.get("scheme")
+    wanted_fields = criteria or {}
+    scheme = wanted_fields.get("scheme")
     by, value = By.USER, resource
     match resource.split("/", 3):
         case ["", wanted, kind, rest] if kind in _SEARCHABLE:
@@ -136,9 +136,9 @@ def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
         by,
         _normal(value),
         scheme if isinstance(scheme, str) else None,
-        _texts(narrowed.get("resources")),
-        _texts(narrowed.get("dataSchemes")),
-        _fields(narrowed),
+        _texts(wanted_fields.get("resources")),
+        _texts(wanted_fields.get("dataSchemes")),
+        _fields(wanted_fields),
     )
 
 
@@ -157,15 +157,15 @@ def _texts(value: Json) -> frozenset[str]:
 
 
 def _fields(value: Mapping[str, Json]) -> frozenset[tuple[By, str]]:
-    """Return the fields of a record, or of criteria, that a search can be narrowed by."""
+    """Return the fields of a record, or of criteria, by which a search can be narrowed."""
     named = ((by, value.get(by.value)) for by in _NARROWING)
     return frozenset((by, _normal(text)) for by, text in named if isinstance(text, str))
 
 
 def _normal(value: str) -> str:
-    """Return an address in canonical form, and anything else as it is."""
+    """Return an address in canonical form, and any other text unchanged."""
     if "://" not in value:
-        return value  # most are names, and an error for each would be a third of a node's start
+        return value  # mostly names; an error for each would take a third of a node's start
     try:
         return canonical(value)
     except BadUrlError:
@@ -173,11 +173,11 @@ def _normal(value: str) -> str:
 
 
 KEPT: Final = "kept from before the node started"
-"""The reason of a report about a record that another process has made."""
+"""The reason in reports about records of an earlier process."""
 
 
 def status_for_others(status: State) -> State:
-    """Return a status as other runtimes see it."""
+    """Return a status as it is shown to other runtimes."""
     return State.LIVE if status is State.LASTING else status
 
 
@@ -194,16 +194,16 @@ def _cost(row: "Row") -> int:
 
 @attrs.frozen(slots=True)
 class Row:
-    """A record as it is kept.
+    """A stored record.
 
     Attributes:
         url: Address of the hyperty or object.
         runtime: The runtime that registered it.
         status: State of the record.
-        touched: When its runtime last showed that it lives, or when it left.
-        text: The record as the runtime wrote it, as JSON; unknown keys included.
-        number: Number of its registration; later ones have higher numbers.
-        cost: Bytes of memory that it takes, about.
+        touched: Time at which its runtime last proved to be alive, or left.
+        text: The record as the runtime wrote it, as JSON, with unknown keys.
+        number: Number of its registration; later registrations have higher numbers.
+        cost: Approximate number of bytes of memory that it takes.
     """
 
     url: str
@@ -216,18 +216,18 @@ class Row:
 
     @property
     def value(self) -> JsonObject:
-        """The record, read anew: as objects it would take several times its text."""
+        """The record, parsed anew each time: as objects it would take several times its text."""
         value: JsonObject = json.loads(self.text)
         return value
 
     @property
     def is_live(self) -> bool:
-        """True if the hyperty or object can be reached, also if the record outlives its session."""
+        """True if the hyperty or object can be reached, even if the record outlives its session."""
         return status_for_others(self.status) is State.LIVE
 
     @property
     def due(self) -> float:
-        """The time at which the record's status changes by itself."""
+        """The time at which the record's status changes without a request."""
         patience = REGISTRATION.patience(self.status)
         if self.is_live:
             patience = min(patience, _wanted_patience(self.value))
@@ -239,9 +239,9 @@ Entry: TypeAlias = tuple[int, str]
 
 
 class RecordIndex:
-    """The records by the attributes that they can be searched for, and by their sessions.
+    """The records by the attributes of searches, and by their sessions.
 
-    The records of each session stand in the order of their numbers.
+    The records of each session are sorted by number.
     """
 
     def __init__(self) -> None:
@@ -261,7 +261,7 @@ class RecordIndex:
         """Remove a record.
 
         Args:
-            row: Its row, as it was added.
+            row: Its row, equal to the one that was added.
         """
         entry = row.number, row.url
         for key in _keys(row.value):
@@ -274,22 +274,22 @@ class RecordIndex:
                 del self._entries[key]
 
     def replace(self, old: Row | None, new: Row) -> None:
-        """Replace a record; most changes concern no search and cost nothing.
+        """Replace a record; a change of no attribute of a search costs nothing.
 
         Args:
-            old: The row, as it was added; None: it was not.
-            new: The row from now on.
+            old: The row that was added; None: there was none.
+            new: The new row.
         """
         if old is None:
             self.add(new)
         elif old.text is not new.text:
-            before, after = old.value, new.value
-            if any(before.get(field) != after.get(field) for field in _INDEXED):
+            old_value, new_value = old.value, new.value
+            if any(old_value.get(field) != new_value.get(field) for field in _INDEXED):
                 self.remove(old)
                 self.add(new)
 
     def find(self, by: By, value: str) -> Mapping[str, Sequence[Entry]]:
-        """Return the records found, by the runtimes of their sessions.
+        """Return the matching records, by the runtimes of their sessions.
 
         Args:
             by: The attribute to search by.
@@ -298,17 +298,17 @@ class RecordIndex:
         return self._entries.get((by, value), {})
 
     def urls(self, by: By, value: str) -> list[str]:
-        """Return the addresses of the records found.
+        """Return the addresses of the matching records.
 
         Args:
             by: The attribute to search by.
             value: Its value.
         """
-        found = self.find(by, value)
-        return [url for entries in found.values() for _, url in entries]
+        lanes = self.find(by, value)
+        return [url for entries in lanes.values() for _, url in entries]
 
     def count(self, by: By, value: str) -> int:
-        """Return how many records `find` returns.
+        """Return the number of records that `find` returns.
 
         Args:
             by: The attribute to search by.
@@ -338,11 +338,11 @@ def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
 
 @attrs.frozen(slots=True)
 class Create:
-    """A runtime registers a record (M-21).
+    """The registration of a record by a runtime (M-21).
 
     Attributes:
-        by: The runtime whose session asks.
-        owner: The runtime the address belongs to, as the node knows it.
+        by: The runtime whose session sent the request.
+        owner: The runtime that owns the address, according to the node.
         is_lasting: Whether the record outlives the session: the runtime speaks upstream's form.
         users: The users that the record may name; None: any.
     """
@@ -357,12 +357,12 @@ class Create:
 
 @attrs.frozen(slots=True)
 class Touch:
-    """A runtime changes a record, unregisters it or keeps it alive (M-22..M-24).
+    """A change of a record, its removal, or a sign of life (M-22..M-24).
 
     Attributes:
         fields: The fields to set; empty: only a sign of life.
-        is_lasting: As of `Create`.
-        users: As of `Create`.
+        is_lasting: As in `Create`.
+        users: As in `Create`.
     """
 
     url: str
@@ -388,14 +388,14 @@ class Read:
 
         Args:
             record: The record.
-            is_live: Whether what it names can be reached.
+            is_live: Whether the hyperty or object can be reached.
         """
-        shown = record if self.attribute is None else value_at(record, self.attribute)
-        if isinstance(shown, Absence):
+        value = record if self.attribute is None else value_at(record, self.attribute)
+        if isinstance(value, Absence):
             return Answered(Code.NOT_FOUND, f"the record has no {self.attribute}")
         if is_live:
-            return Answered(Code.OK, value=shown, is_attribute=self.attribute is not None)
-        return Answered(Code.TIMEOUT, AWAY, [shown])
+            return Answered(Code.OK, value=value, is_attribute=self.attribute is not None)
+        return Answered(Code.TIMEOUT, AWAY, [value])
 
 
 @attrs.frozen(slots=True)
@@ -403,8 +403,9 @@ class Find:
     """A search for a page of records (M-26..M-28).
 
     Attributes:
-        limit: How many records the page has at most.
-        after: The cursor at which it begins, as the requester gave it; None: at the newest.
+        limit: Largest number of records on the page.
+        after: The cursor at which the page begins, as the requester sent it; None: at the newest
+            record.
     """
 
     search: Search
@@ -415,7 +416,7 @@ class Find:
 Request: TypeAlias = Create | Touch | Read | Find
 
 Change: TypeAlias = tuple[str, Row | None]
-"""Address of a record, and its row from now on; None: it is no more."""
+"""Address of a record, and its new row; None: the record is removed."""
 
 
 @attrs.frozen(slots=True)
@@ -423,8 +424,8 @@ class Answered:
     """The answer to a request.
 
     Attributes:
-        after: Cursor of the next page of a search; None: there is none.
-        is_attribute: Whether `value` is that of one attribute; then null is a value, too.
+        after: Cursor of the next page of a search; None: no further page.
+        is_attribute: Whether `value` is the value of one attribute, which may be null.
     """
 
     code: Code
@@ -435,7 +436,7 @@ class Answered:
 
 
 def _wanted_patience(value: JsonObject) -> float:
-    """Return after how many seconds of silence the record expires, by its own word."""
+    """Return the seconds of silence after which the record expires, as it asks for itself."""
     expires = value.get("expires")
     return float(expires) if isinstance(expires, int | float) and expires > 0 else math.inf
 
@@ -446,47 +447,47 @@ UNKNOWN: Final = Answered(Code.NOT_FOUND, "Not Found")
 NO_SUCH_STATUS: Final = Answered(Code.MALFORMED, "a record is set live or disconnected")
 
 AWAY: Final = "Temporarily Unavailable"
-"""Said of what is registered and cannot be reached now."""
+"""The reason in answers about records that are registered but cannot be reached now."""
 
 _FIXED: Final = ("url", "runtime")
 
 
-def create_refusal(asked: Create, held_by: str | None) -> Answered | None:
-    """Return the refusal of a registration; None: it may be made.
+def create_refusal(request: Create, held_by: str | None) -> Answered | None:
+    """Return the refusal of a registration, or None if it is allowed.
 
     Args:
-        asked: The registration.
-        held_by: The runtime that has a record of the address; None: there is no record.
+        request: The registration.
+        held_by: The runtime that has a record with the address; None: there is no such record.
     """
-    if asked.owner != asked.by or held_by not in {None, asked.by}:
-        return Answered(Code.FORBIDDEN, f"the session does not own {asked.url}")
-    if asked.value.get("runtime") != asked.by:
+    if request.owner != request.by or held_by not in {None, request.by}:
+        return Answered(Code.FORBIDDEN, f"the session does not own {request.url}")
+    if request.value.get("runtime") != request.by:
         return Answered(Code.FORBIDDEN, "the record names another runtime")
-    refusal = _wrong_user(asked.value, asked.users) or _wrong_stub(asked.value, asked.by)
-    return refusal or size_refusal(asked.value)
+    refusal = _wrong_user(request.value, request.users) or _wrong_stub(request.value, request.by)
+    return refusal or size_refusal(request.value)
 
 
-def touch_refusal(asked: Touch, held: Mapping[str, Json]) -> Answered | None:
-    """Return the refusal of a change of a record; None: it may be made.
+def touch_refusal(request: Touch, record: Mapping[str, Json]) -> Answered | None:
+    """Return the refusal of a change of a record, or None if it is allowed.
 
     Args:
-        asked: The change.
-        held: The record as it is.
+        request: The change.
+        record: The present record.
     """
-    if held.get("runtime") != asked.by:
+    if record.get("runtime") != request.by:
         return Answered(Code.FORBIDDEN, "not the owner")
     for name in _FIXED:
-        if asked.fields.get(name, held.get(name)) != held.get(name):
+        if request.fields.get(name, record.get(name)) != record.get(name):
             return Answered(Code.MALFORMED, f"the {name} of a record does not change")
-    return _wrong_user(asked.fields, asked.users) or _wrong_stub(asked.fields, asked.by)
+    return _wrong_user(request.fields, request.users) or _wrong_stub(request.fields, request.by)
 
 
 def users_of(user: str | None, *, has_login: bool) -> frozenset[str] | None:
-    """Return the users that records of a session may name; None: any.
+    """Return the users that records of a session may name, or None for any user.
 
     Args:
-        user: The user of the session's login; None: nobody logged in.
-        has_login: Whether its runtime could have logged in.
+        user: The user of the session's login; None: no login.
+        has_login: Whether its runtime had the possibility to log in.
     """
     if user is not None:
         return frozenset({user})
@@ -494,9 +495,9 @@ def users_of(user: str | None, *, has_login: bool) -> frozenset[str] | None:
 
 
 def _wrong_user(value: JsonObject, users: frozenset[str] | None) -> Answered | None:
-    """Return the refusal of a record that names somebody else as its user.
+    """Return the refusal of a record that names another user, or None.
 
-    A login vouches for no GUID, so where users log in no record has one.
+    A login proves no GUID, so where users log in, no record may have a GUID.
     """
     user, guid = value.get("user"), value.get("guid")
     if users is None:
@@ -509,14 +510,14 @@ def _wrong_user(value: JsonObject, users: frozenset[str] | None) -> Answered | N
 
 
 def size_refusal(value: JsonObject) -> Answered | None:
-    """Return the refusal of a record that is too large; None: it is not."""
+    """Return the refusal of a record that is too large, or None."""
     if len(json.dumps(value, separators=(",", ":"))) <= node.MAX_RECORD_BYTES:
         return None
     return Answered(Code.TOO_LARGE, f"a record has at most {node.MAX_RECORD_BYTES} bytes")
 
 
 def wanted_state(status: State, fields: JsonObject) -> State | None:
-    """Return the state that an update asks for; None: it may not ask for that.
+    """Return the state that an update asks for, or None if it must not ask for it.
 
     Args:
         status: The state of the record.
@@ -533,7 +534,7 @@ def wanted_state(status: State, fields: JsonObject) -> State | None:
 
 
 def _wrong_stub(value: JsonObject, by: str) -> Answered | None:
-    """Return the refusal of a record whose stubs cannot set up a link (I-G6, ADR-07)."""
+    """Return the refusal of a record whose stubs cannot set up a link (I-G6, ADR-07), or None."""
     handler, requester = value.get("p2pHandler"), value.get("p2pRequester")
     if isinstance(handler, str) and not is_below(handler, by):
         return Answered(Code.FORBIDDEN, "the P2P handler is not the runtime's own")
@@ -546,29 +547,29 @@ def _wrong_stub(value: JsonObject, by: str) -> Answered | None:
     return None
 
 
-# The devices of runtimes that sleep, and who may wake them how often (PFY-09).
+# Push devices of sleeping runtimes, and the limits of wake-up calls (PFY-09).
 
 _SENDERS: Final = Rate(1 / 6, 10)
-"""Calls of one sender: ten at once, then ten a minute (ours)."""
+"""Limit of the calls of one sender: ten at once, then ten a minute (ours)."""
 
 _CALLS: Final = Rate(1 / 60, 5)
-"""Calls that one device gets of one sender: five at once, then one a minute (ours)."""
+"""Limit of the calls from one sender to one device: five at once, then one a minute (ours)."""
 
 _ALL_CALLS: Final = Rate(1 / 6, 30)
-"""Calls that one device gets of all: one sender alone cannot use them up (ours)."""
+"""Limit of the calls to one device: a single sender cannot use it up (ours)."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Device:
-    """How a push service reaches the device of a runtime (RFC 8030, RFC 8291).
+    """The push service endpoint of a runtime's device (RFC 8030, RFC 8291).
 
     Attributes:
         runtime: The runtime that registered it.
-        user: The user who was logged in there; None: nobody.
-        endpoint: URL that the push service gave to the device. Whoever has it may try to push.
+        user: The user who was logged in there; None: no user.
+        endpoint: URL that the push service gave to the device. Anyone who knows it may try to push.
         p256dh: Public key of the device, an uncompressed point in base64url.
         auth: Secret of the device, in base64url.
-        until: When it is forgotten unless it is registered again.
+        until: Time at which it is forgotten unless it is registered again.
     """
 
     runtime: str
@@ -580,7 +581,7 @@ class Device:
 
 
 class DeviceTable:
-    """The devices of one node; a runtime has one, a user at most `PUSH_DEVICES`."""
+    """The devices of one node: one for each runtime, at most `PUSH_DEVICES` for each user."""
 
     def __init__(self, devices: Iterable[Device] = ()) -> None:
         self._devices: dict[str, Device] = {}
@@ -595,21 +596,21 @@ class DeviceTable:
         return len(self._devices)
 
     def keep(self, device: Device, now: float) -> tuple[str, ...] | None:
-        """Register a device; return the runtimes whose devices had to give way.
+        """Register a device; return the runtimes whose devices were removed for it.
 
-        Those of the same user that are registered longest give way. None: the table is full.
+        Devices of the same user that were registered first are removed. None: the table is full.
 
         Args:
-            device: The device; it replaces the former one of its runtime.
+            device: The device; it replaces the former device of its runtime.
             now: Current time.
         """
         self.forget(device.runtime)
         gone: list[str] = []
         if device.user is not None:
-            held = sorted(self.reached_by(device.user, 0.0), key=lambda one: one.until)
-            gone += [each.runtime for each in held[: max(0, len(held) + 1 - node.PUSH_DEVICES)]]
+            held = sorted(self.reached_by(device.user, 0.0), key=lambda each: each.until)
+            gone += [spare.runtime for spare in held[: max(0, len(held) + 1 - node.PUSH_DEVICES)]]
         if len(self._devices) - len(gone) >= node.PUSH_RUNTIMES:
-            gone += [each.runtime for each in self._devices.values() if each.until <= now]
+            gone += [spare.runtime for spare in self._devices.values() if spare.until <= now]
         for runtime in gone:
             self.forget(runtime)
         if len(self._devices) >= node.PUSH_RUNTIMES:
@@ -635,7 +636,7 @@ class DeviceTable:
         return True
 
     def device_of(self, runtime: str) -> Device | None:
-        """Return the device of a runtime, if there is one."""
+        """Return the device of a runtime, or None."""
         return self._devices.get(runtime)
 
     def reached_by(self, address: str, now: float) -> tuple[Device, ...]:
@@ -646,11 +647,11 @@ class DeviceTable:
             now: Current time.
         """
         runtimes = self._of_user.get(address, {address})
-        found = (self._devices.get(runtime) for runtime in sorted(runtimes))
-        return tuple(item for item in found if item is not None and item.until > now)
+        devices = (self._devices.get(runtime) for runtime in sorted(runtimes))
+        return tuple(item for item in devices if item is not None and item.until > now)
 
     def may_call(self, sender: str, now: float) -> bool:
-        """Spend a call of a sender; return whether it had one.
+        """Count a call of a sender; return whether the sender's limit allows it.
 
         Args:
             sender: Runtime, or node of another domain.
@@ -659,18 +660,18 @@ class DeviceTable:
         return self._senders.try_spend(sender, now)
 
     def may_reach(self, device: Device, sender: str, now: float) -> bool:
-        """Spend a call of a sender to a device; return whether there was one.
+        """Count a call of a sender to a device; return whether both limits allow it.
 
         Args:
             device: The device.
             sender: Runtime, or node of another domain.
             now: Current time.
         """
-        may = self._calls.try_spend((sender, device.runtime), now)
-        return may and self._all_calls.try_spend(device.runtime, now)
+        is_free = self._calls.try_spend((sender, device.runtime), now)
+        return is_free and self._all_calls.try_spend(device.runtime, now)
 
 
-# Pages of a search: newest records first, and no session fills a page (M-26..M-28).
+# Pages of a search: newest records first, no page filled by a single session (M-26..M-28).
 
 _QUARTER: Final = 4
 _TAG: Final = 6
@@ -678,21 +679,21 @@ _BAD: Final = "after is no cursor that this search has returned"
 
 
 Found: TypeAlias = tuple[int, JsonObject]
-"""Number of a record that a search found, and the record as it is shown."""
+"""Number of a matching record, and the record as it is shown to the requester."""
 
 Lane: TypeAlias = tuple[str, Callable[[int], Iterator[Found]]]
-"""A runtime, and what yields the records of its session below a number, newest first."""
+"""A runtime, and a function that yields the records of its session below a number, newest first."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Cursor:
-    """The place in a search at which a page begins.
+    """The position in a search at which a page begins.
 
     Attributes:
         search: Tag of the search.
-        is_live: Whether the search shows live records; else those that are away.
-        below: Number below which nothing was delivered.
+        is_live: Whether the search shows live records, or disconnected ones.
+        below: Number below which no record was delivered yet.
         waiting: By the tag of a session: the number of its last delivered record, above `below`.
     """
 
@@ -703,7 +704,7 @@ class Cursor:
 
     @classmethod
     def first(cls, search: Search, *, is_live: bool) -> Self:
-        """Return the place before the newest record.
+        """Return the position before the newest record.
 
         Args:
             search: The search.
@@ -713,11 +714,11 @@ class Cursor:
 
     @classmethod
     def read(cls, text: str, search: Search) -> Self:
-        """Read the cursor that a requester gives back.
+        """Read the cursor that a requester sends back.
 
         Args:
             text: The cursor.
-            search: The search that goes on.
+            search: The search that is continued.
 
         Raises:
             BadMessageError: It is none of this search.
@@ -737,7 +738,7 @@ class Cursor:
 
     @property
     def text(self) -> str:
-        """The cursor as a requester gets it."""
+        """The cursor as text for a requester."""
         parts: list[Json] = [self.search, self.is_live, self.below, {**dict(self.waiting)}]
         return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode()
 
@@ -745,22 +746,22 @@ class Cursor:
 def page_of(
     lanes: Iterable[Lane], start: Cursor, limit: int
 ) -> tuple[list[JsonObject], Cursor | None]:
-    """Return the page that begins at a place, newest records first, and the place of the next one.
+    """Return the page at a position, newest records first, and the position of the next page.
 
-    It looks at few records beside those of the page: the lanes are merged. A session that has used
-    up its share of the page waits: its further records are for the next page.
+    Few records besides those of the page are read: the lanes are merged. A session that has used up
+    its share of the page waits: its further records are for later pages.
 
     Args:
-        lanes: All records that the search finds now, by session.
-        start: The place.
-        limit: How many records the page has at most.
+        lanes: The lanes of all matching records, one for each session.
+        start: The position.
+        limit: Largest number of records on the page.
     """
     waiting, tag_of = dict(start.waiting), cache(_hash)
     following: list[tuple[int, int, str, JsonObject, Iterator[Found]]] = []
-    for nth, (runtime, older) in enumerate(lanes):
+    for index, (runtime, older) in enumerate(lanes):
         place = waiting.get(tag_of(runtime), start.below) if waiting else start.below
         lane = older(place)
-        following += [(-number, nth, runtime, value, lane) for number, value in islice(lane, 1)]
+        following += [(-number, index, runtime, value, lane) for number, value in islice(lane, 1)]
     heapify(following)
     is_shared = len(following) > 1
     most = max(1, limit // _QUARTER) if is_shared else limit
@@ -769,32 +770,32 @@ def page_of(
     page, room, below = list[JsonObject](), protocol.SEARCH_BYTES, start.below
     used: dict[str, tuple[int, int]] = {}
     last: dict[str, int] = {}
-    held: set[str] = set()
+    full: set[str] = set()
     while following and len(page) < limit:
-        minus, nth, runtime, value, lane = following[0]
+        negated, index, runtime, value, lane = following[0]
         size = len(json.dumps(value, separators=(",", ":"))) + 1
         entries, taken = used.get(runtime, (0, 0))
         if entries and (entries == most or taken + size > share):
             behind.add(tag_of(runtime))
             if len(behind) > protocol.SEARCH_WAITING:  # the cursor names no more sessions
                 break
-            held.add(runtime)
+            full.add(runtime)
             heappop(following)
         elif page and size > room:
             break
         else:
             page.append(value)
             room -= size
-            used[runtime], last[runtime] = (entries + 1, taken + size), -minus
+            used[runtime], last[runtime] = (entries + 1, taken + size), -negated
             heappop(following)
             for number, older_one in islice(lane, 1):
-                heappush(following, (-number, nth, runtime, older_one, lane))
-        below = min(below, -minus)
-    if not following and not held:
+                heappush(following, (-number, index, runtime, older_one, lane))
+        below = min(below, -negated)
+    if not following and not full:
         return page, None
-    held |= {runtime for minus, _, runtime, _, _ in following if -minus >= below}
+    full |= {runtime for negated, _, runtime, _, _ in following if -negated >= below}
     places = {
-        tag_of(runtime): last.get(runtime, waiting.get(tag_of(runtime), below)) for runtime in held
+        tag_of(runtime): last.get(runtime, waiting.get(tag_of(runtime), below)) for runtime in full
     }
     return page, attrs.evolve(start, below=below, waiting=tuple(sorted(places.items())))
 

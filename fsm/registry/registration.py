@@ -1,9 +1,9 @@
-"""The records of a domain registry: their changes, their life time, and searches.
+"""The records of a domain registry: their changes, their expiry, and searches.
 
-The core decides on records in memory; the host makes each change durable before it does what
-the core has asked for after it (I-G3). Times are seconds since the epoch, because
-records outlive the process. Records expire without a keep-alive (I-G4); a change of status
-that others can see is reported (I-G5).
+The core decides on records in memory; the host makes each change durable before it makes the calls
+that follow the change (I-G3). Times are seconds since the epoch, because records outlive the
+process. Records expire without a keep-alive (I-G4); a change of status that others can see is
+reported (I-G5).
 """
 
 from bisect import bisect_left
@@ -38,7 +38,7 @@ _VISIBLE: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 
 
 class RegistrationPort(Protocol):
-    """What the records of a domain ask of their host; no method calls the core."""
+    """The calls of the records of a domain to their host; none of them calls the core."""
 
     def step(self, step: Step) -> None:
         """Trace a step of a record."""
@@ -69,8 +69,8 @@ class RegistrationCore:
     Args:
         port: The host.
         rows: The durable rows of an earlier process.
-        is_ours: Returns whether this node, and no other of the domain, lets a record expire;
-            None: it does for all.
+        is_ours: Returns whether this node, and no other of the domain, ends a record when it
+            expires; None: this node ends all.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class RegistrationCore:
         self._buried_before = self._buried
 
     def revert(self) -> None:
-        """Undo the changes since the last `settle`: they were lost."""
+        """Undo the changes since the last `settle`: they could not be written."""
         for url, (row, reported) in self._before.items():
             self._undo(url, row)
             self._entities.pop(url, None)
@@ -127,7 +127,7 @@ class RegistrationCore:
         return self._users.get(runtime, runtime)
 
     def _count(self, held: records.Row | None, row: records.Row | None) -> None:
-        """Count a row for its user instead of another one of its address."""
+        """Replace the former row of an address in the counts of its user."""
         if held is not None and held.status is State.DISCONNECTED:
             user = self._shares.user(held.runtime)
             del self._away[user][held.url]
@@ -144,17 +144,17 @@ class RegistrationCore:
                 self._users.pop(held.runtime, None)
 
     def _undo(self, url: str, row: records.Row | None) -> None:
-        held = self._rows.pop(url, None)
-        self._count(held, row)
+        former = self._rows.pop(url, None)
+        self._count(former, row)
         if row is not None:
             self._rows[url] = row
-            self._index.replace(held, row)
+            self._index.replace(former, row)
             self._alarms.set(url, row.due)
-        elif held is not None:
-            self._index.remove(held)
+        elif former is not None:
+            self._index.remove(former)
 
     def answer(self, request: records.Request, now: float) -> records.Answered:
-        """Do what a request asks for, and return its answer.
+        """Execute a request and return its answer.
 
         Args:
             request: The request.
@@ -196,36 +196,36 @@ class RegistrationCore:
         return records.OK
 
     def _keep(self, held: records.Row | None, row: records.Row) -> None:
-        """Keep a row, and report a change of its status that others see."""
+        """Keep a row, and report a change of its status that is visible to others."""
         self._port.keep(row)
-        before = None if held is None else records.status_for_others(held.status)
+        former_status = None if held is None else records.status_for_others(held.status)
         after = records.status_for_others(row.status)
-        if row.status in _VISIBLE and before != after:
+        if row.status in _VISIBLE and former_status != after:
             self._port.report_status(row.url, after)
 
     def _make_room(
         self, asked: records.Create, held: records.Row | None, row: records.Row
     ) -> records.Answered | None:
-        """Remove records of the same user that are away, the oldest first, until there is room.
+        """Remove disconnected records of the same user, the oldest first, until there is room.
 
-        Nothing is removed if that would not be enough.
+        No record is removed if that would not be enough.
 
         Returns:
             The refusal, as there is no room; None: there is.
         """
-        away = iter(self._away.get(self._user(asked), {}))
+        candidates = iter(self._away.get(self._user(asked), {}))
         removed: list[records.Row] = []
         while (refusal := self._share_refusal(asked, held, row, removed)) is not None:
-            spare = next((each for each in away if each != asked.url), None)
-            if spare is None or refusal.code is not Code.TOO_LARGE:
+            oldest = next((each for each in candidates if each != asked.url), None)
+            if oldest is None or refusal.code is not Code.TOO_LARGE:
                 return refusal
-            removed.append(self._rows[spare])
+            removed.append(self._rows[oldest])
         for row_away in removed:
             self._bury(row_away, "its user registers others")
         return None
 
     def _user(self, asked: records.Create | records.Touch) -> str:
-        """Return the user that records of a session count for."""
+        """Return the user for whose limits records of a session count."""
         is_known = asked.by in self._shares
         return self._shares.user(asked.by) if is_known else next(iter(asked.users or ()), asked.by)
 
@@ -245,30 +245,30 @@ class RegistrationCore:
         row: records.Row,
         removed: Sequence[records.Row] = (),
     ) -> records.Answered | None:
-        """Return the refusal of a row for which its user has no room; None: there is room.
+        """Return the refusal of a row for which its user has no room, or None.
 
-        `removed` are rows of the user that would go.
+        `removed` are rows of the user that would be removed.
         """
         runtime = asked.by
         is_new = held is None or held.runtime != runtime
         if runtime not in self._shares:
             self._users[runtime] = self._user(asked)
-        grown = row.cost - (0 if held is None or is_new else held.cost)
+        growth = row.cost - (0 if held is None or is_new else held.cost)
         freed = sum(each.cost for each in removed)
-        refused = self._shares.refusal(runtime, int(is_new) - len(removed), grown - freed)
-        if refused is None:
+        refusal = self._shares.refusal(runtime, int(is_new) - len(removed), growth - freed)
+        if refusal is None:
             return None
         if runtime not in self._shares:
             del self._users[runtime]
-        return records.Answered(refused.code, refused.why)
+        return records.Answered(refusal.code, refusal.why)
 
     def _touch(self, asked: records.Touch, now: float) -> records.Answered:
         held = self._rows.get(asked.url)
         if held is None:
             return records.UNKNOWN
-        before = held.value
-        value = {**before, **asked.fields}
-        refusal = records.touch_refusal(asked, {**before, "runtime": held.runtime})
+        old_value = held.value
+        value = {**old_value, **asked.fields}
+        refusal = records.touch_refusal(asked, {**old_value, "runtime": held.runtime})
         if refusal is None and asked.fields:
             refusal = records.size_refusal(value)
         if refusal is not None:
@@ -332,7 +332,7 @@ class RegistrationCore:
         is_live: bool,
         now: float,
     ) -> Iterator[records.Found]:
-        """Yield what a search finds of a session, from the newest below a number on."""
+        """Yield the matching records of a session, from the newest below a number on."""
         for place in range(bisect_left(entries, (below,)) - 1, -1, -1):
             row = self._rows[entries[place][1]]
             if row.status not in _VISIBLE or _is_live(row, now) is not is_live:
@@ -342,13 +342,13 @@ class RegistrationCore:
                 yield row.number, value
 
     def leave(self, runtime: str, why: str, now: float, *, is_final: bool) -> None:
-        """End the session of a runtime: its entities cannot be reached; lasting records stay.
+        """End the session of a runtime: its records become disconnected; lasting records stay.
 
         Args:
             runtime: Address of the runtime.
-            why: Half a sentence.
+            why: The reason, as half a sentence.
             now: Seconds since the epoch.
-            is_final: Whether its user has released its name, so that it does not come back.
+            is_final: Whether its user has released its name, so that it cannot come back.
         """
         for url in self._index.urls(records.By.RUNTIME, runtime):
             if self._rows[url].status is State.LIVE:
@@ -365,7 +365,7 @@ class RegistrationCore:
         self._keep(held, row)
 
     def tick(self, now: float) -> None:
-        """End what was not kept alive."""
+        """Expire the records that were not kept alive."""
         for url in self._alarms.due(now):
             held = self._rows.get(url)
             if held is None:
@@ -373,7 +373,7 @@ class RegistrationCore:
             if held.due > now:
                 self._alarms.set(url, held.due)
             elif self._is_ours is not None and not self._is_ours(url):
-                # Another node does it; should that one be gone meanwhile, it may be ours later.
+                # Another node does so; if that node is gone meanwhile, it may become ours later.
                 self._alarms.set(url, now + RECORD_RETRY)
             elif held.is_live:
                 self._disconnect(held, "expired", now)
@@ -381,11 +381,11 @@ class RegistrationCore:
                 self._bury(held, "its runtime did not return")
 
     def mirror(self, url: str, row: records.Row | None) -> None:
-        """Take a record as another node has it; only what was reported here is reported on.
+        """Take a record from another node; report only its changes from a status reported here.
 
         Args:
             url: Address of the record.
-            row: It is durable, and reported there; None: it is no more.
+            row: The row, which is durable and was reported there; None: the record is removed.
         """
         held, entity = self._rows.pop(url, None), self._entities.get(url)
         self._count(held, row)
@@ -412,7 +412,7 @@ class RegistrationCore:
         self._port.step(entity.step(Trigger.BURY, _ELSEWHERE))
 
     def rest(self) -> None:
-        """Report nothing of any record from now on: other nodes have them."""
+        """Report no record from now on: other nodes have them."""
         for entity in self._entities.values():
             if entity.state in {State.LIVE, State.CREATED}:
                 is_live = entity.state is State.LIVE
@@ -445,18 +445,18 @@ class RegistrationCore:
         self._alarms.set(row.url, row.due)
 
     def _new_entity(self, url: str) -> Entity:
-        # Between two lives of an address one was buried, so its key is a new one.
+        # An address that was removed in between needs a new key.
         key = f"{url}|{self._buried + 1}" if self._buried else url
         entity = self._entities[url] = Entity(REGISTRATION, key)
         return entity
 
     def _step(self, held: records.Row, trigger: Trigger, why: str) -> None:
-        """Step the entity of a record; report first the steps of an earlier process."""
+        """Step the entity of a record; of a kept row, first repeat the earlier process's steps."""
         entity = self._entities.get(held.url)
         if entity is None:
             entity = self._new_entity(held.url)
-            for way in _WAY[held.status]:
-                self._port.step(entity.step(way, records.KEPT))
+            for trigger_before in _WAY[held.status]:
+                self._port.step(entity.step(trigger_before, records.KEPT))
         self._port.step(entity.step(trigger, why))
 
 

@@ -1,16 +1,16 @@
 """Requests that a part of the node relays to a back end: limits, order, retries (CON-07).
 
-Requests under way and requests that wait are limited; further requests are refused with
-503. Requests of one lane go one after the other, in their order. A request that takes too
-long, waiting included, is refused with 504. When the session of a requester ends, its
-requests are given up. An answer of the back end to a request that is over is late.
+Requests under way and requests that wait are limited; further requests are refused with 503.
+Requests of one lane are sent one after the other, in order. A request that takes too long, waiting
+included, is refused with 504. When the session of a requester ends, its requests are given up. An
+answer of the back end to a request that is over is late.
 
-`RetryQueue` is the retry queue: work of the node at a back end for sessions that are over. Each
-entry is tried until it succeeds, with pauses that double up to `RETRY_QUEUE_PAUSE`, and is given
-up after `RETRY_QUEUE_TRIES` attempts.
+`RetryQueue` holds work of the node at a back end for sessions that are over. Each entry is tried
+until it succeeds, with pauses that double up to `RETRY_QUEUE_PAUSE`, and is given up after
+`RETRY_QUEUE_TRIES` attempts.
 
-`Reservations` are those of sessions at a quality broker (CON-04). A reservation belongs to a
-session and a client of it, and has a name that only the node and the broker know.
+`Reservations` are the reservations of sessions at a quality broker (CON-04). A reservation belongs
+to a session and one of its clients, and has a name that only the node and the broker know.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -36,7 +36,7 @@ class Reservation:
     Attributes:
         name: Its name at the broker.
         request: The request for it.
-        value: The value that opens it.
+        value: The value of the request that opens it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Reservations:
         return sum(map(len, self._held.values()))
 
     def find(self, by: str, client: str) -> Reservation | None:
-        """Return the reservation of a client; None: it has none.
+        """Return the reservation of a client, or None.
 
         Args:
             by: Address of the session's runtime.
@@ -77,20 +77,20 @@ class Reservations:
         self._held.setdefault(by, {})[client] = reservation
 
     def give_back(self, by: str, client: str) -> str | None:
-        """Take out a client's reservation; return its name, None if there is none.
+        """Remove a client's reservation; return its name, or None if there is none.
 
         Args:
             by: Address of the session's runtime.
             client: Name of the client, within the session.
         """
-        held = self._held.get(by, {})
-        reservation = held.pop(client, None)
-        if not held:
+        of_session = self._held.get(by, {})
+        reservation = of_session.pop(client, None)
+        if not of_session:
             self._held.pop(by, None)
         return None if reservation is None else reservation.name
 
     def remove_session(self, by: str) -> tuple[str, ...]:
-        """Take out all reservations of a session; return their names."""
+        """Remove all reservations of a session; return their names."""
         return tuple(each.name for each in self._held.pop(by, {}).values())
 
 
@@ -104,7 +104,7 @@ class _Retry:
 
 
 class RetryQueue:
-    """The retry queue: names of work to do at a back end, oldest first."""
+    """Names of work to do at a back end, oldest first."""
 
     def __init__(self) -> None:
         self._owed: dict[str, _Retry] = {}
@@ -129,7 +129,7 @@ class RetryQueue:
         self._owed.pop(name, None)
 
     def count_failure(self, name: str, now: float) -> bool:
-        """Note that an attempt failed; return whether that was the last one.
+        """Note a failed attempt; return whether it was the last one.
 
         Args:
             name: Name of the work.
@@ -160,10 +160,11 @@ class RelayLimits:
     """The limits of requests to one back end.
 
     Attributes:
-        parallel: Requests under way at once.
-        waiting: Requests that wait for one of them to end.
+        parallel: Largest number of requests under way at once.
+        waiting: Largest number of requests that wait for one of them to end.
         patience: Seconds a request may take, waiting included.
-        each: Requests of one user under way at once; None: as many as of all.
+        each: Largest number of requests of one user under way at once; None: the same as
+            `parallel`.
     """
 
     parallel: int
@@ -173,7 +174,7 @@ class RelayLimits:
 
 
 class RelayPort(Protocol):
-    """What the open requests to a back end have done; a request is named by its number."""
+    """The calls of a relay to its host; a request is identified by its number."""
 
     def send(self, number: int) -> None:
         """Send a request to the back end."""
@@ -193,7 +194,7 @@ class RelayPort(Protocol):
 
 @attrs.frozen(slots=True)
 class _Request:
-    """An open request: its requester, its lane, the user or runtime whose limits it counts for."""
+    """An open request: its requester, its lane, and the user or runtime whose limits it uses."""
 
     number: int
     by: str | None
@@ -220,7 +221,7 @@ class RelayCore:
         return len(self._open)
 
     def deadline(self) -> float:
-        """Return when `tick` is due; with one patience for all, the first request is next."""
+        """Return when `tick` is due; all have the same patience, so the first request is next."""
         return next(iter(self._due.values()), float("inf"))
 
     def want(
@@ -234,10 +235,11 @@ class RelayCore:
         """Take a request for the back end.
 
         Args:
-            number: Names the request; never used again.
-            by: The runtime whose session it came over; None: the node itself asks.
-            lane: Requests of the same lane keep their order; None: it is in none.
-            user: Whose it is, over all sessions of a user; None: it counts for the runtime.
+            number: Identifies the request; never used again.
+            by: The runtime over whose session it came; None: the node itself sends it.
+            lane: Requests of the same lane keep their order; None: no lane.
+            user: The user whose limits it counts for, over all sessions; None: it counts for the
+                runtime.
         """
         request = self._open[number] = _Request(number, by, lane, user or by)
         self._due[number] = now + self._limits.patience
@@ -248,13 +250,13 @@ class RelayCore:
             self._end(crowded, partial(self._port.refuse, crowded, Code.UNAVAILABLE, _FULL))
 
     def _crowding(self, request: _Request) -> _Request:
-        """Return what gives way: the newest request of the user that waits for most.
+        """Return the request to refuse: the newest one of the user with most waiting requests.
 
-        Otherwise, one user could fill the queue, so that all others are refused.
+        Otherwise one user could fill the queue, so that all others are refused.
         """
-        waits = Counter(each.counts_for for each in self._waiting)
-        user, most = waits.most_common(1)[0]
-        if waits[request.counts_for] == most:
+        waiting = Counter(each.counts_for for each in self._waiting)
+        user, count = waiting.most_common(1)[0]
+        if waiting[request.counts_for] == count:
             return request
         return next(each for each in reversed(self._waiting) if each.counts_for == user)
 
@@ -272,7 +274,7 @@ class RelayCore:
             self._end(number, partial(self._port.give_up, number))
 
     def tick(self, now: float) -> None:
-        """Refuse what takes too long."""
+        """Refuse requests that take too long."""
         for number in [each for each, due in self._due.items() if due <= now]:
             self._end(number, partial(self._port.refuse, number, Code.BACKEND_TIMEOUT, _SLOW))
 
@@ -307,18 +309,18 @@ class RelayCore:
             self._port.send(request.number)
 
 
-# A domain registry in the form of upstream's REST interface, and back (CON-02).
+# Translation between requests to a domain registry and upstream's REST interface (CON-02).
 
 _VISIBLE: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 
 
 class StatusWatch:
-    """The last known status of each record, of the latest records only (I-G5).
+    """The last known status of each record, for a limited number of recent records (I-G5).
 
-    It separates real changes of status from repeated reports of a registry behind the node.
+    It tells real changes of status from repeated reports of a registry behind the node.
 
     Args:
-        size: How many records it remembers.
+        size: Number of records that it remembers.
     """
 
     def __init__(self, size: int) -> None:
@@ -329,7 +331,7 @@ class StatusWatch:
         return len(self._known)
 
     def is_change(self, url: str, status: str) -> bool:
-        """Note a status; return whether it is a change that others see.
+        """Note a status; return whether it is a change that is visible to others.
 
         Args:
             url: Address of the record.
@@ -344,10 +346,10 @@ class StatusWatch:
         return old != status
 
     def record_status(self, url: str, status: str) -> None:
-        """Note the status of a record that was read, unless one is known.
+        """Note the status of a record that was read, unless a status is known.
 
         A known status was reported to subscribers. A status that was read may be a change that is
-        still to be reported.
+        yet to be reported.
 
         Args:
             url: Address of the record.
@@ -358,7 +360,7 @@ class StatusWatch:
 
 
 _HYPERTIES: Final = frozenset({"hyperty", "hyperty-runtime", "user", "user-guid"})
-"""Schemes of what upstream keeps with its hyperties; all others are data objects."""
+"""Schemes of records that upstream stores with its hyperties; all others are data objects."""
 
 _HYPERTY_FIELDS: Final = (
     "descriptor", "expires", "resources", "dataSchemes", "status", "runtime",
@@ -369,7 +371,7 @@ _OBJECT_FIELDS: Final = (
     "runtime", "p2pRequester",
 )  # fmt: skip
 _OURS: Final = {"hypertyID": "url", "userID": "user"}
-"""Our names of what upstream's server calls otherwise."""
+"""Our names of fields that upstream's server names differently."""
 
 _SEEN: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 _NO_PAGES: Final = records.Answered(
@@ -393,43 +395,43 @@ class RestCall:
     body: JsonObject | None = None
 
 
-def create_call(asked: records.Create) -> RestCall | records.Answered:
-    """Register a record (M-21)."""
+def create_call(request: records.Create) -> RestCall | records.Answered:
+    """Return the call that registers a record (M-21), or its refusal."""
     value: JsonObject = {
-        "status": State.LIVE.value, "resources": [], "dataSchemes": [], **asked.value
+        "status": State.LIVE.value, "resources": [], "dataSchemes": [], **request.value
     }  # fmt: skip
-    if not _is_hyperty(asked.url):
+    if not _is_hyperty(request.url):
         body = _some(value, _OBJECT_FIELDS)
-        return RestCall("PUT", ("hyperty", "dataobject", asked.url), body=body)
+        return RestCall("PUT", ("hyperty", "dataobject", request.url), body=body)
     user = value.get("user")
     if not isinstance(user, str) or not user:
         return _NO_USER
     body = _some(value, _HYPERTY_FIELDS)
-    return RestCall("PUT", ("hyperty", "user", user, asked.url), body=body)
+    return RestCall("PUT", ("hyperty", "user", user, request.url), body=body)
 
 
-def touch_call(asked: records.Touch) -> RestCall:
-    """Change a record, unregister it, or keep it alive by an empty body (M-22..M-24)."""
-    path = ("hyperty", "url") if _is_hyperty(asked.url) else ("dataobject", "url")
-    return RestCall("PUT", (*path, asked.url), body=asked.fields)
+def touch_call(request: records.Touch) -> RestCall:
+    """Return the call that changes, unregisters or keeps alive a record (M-22..M-24)."""
+    path = ("hyperty", "url") if _is_hyperty(request.url) else ("dataobject", "url")
+    return RestCall("PUT", (*path, request.url), body=request.fields)
 
 
-def read_call(asked: records.Read | records.Find) -> RestCall | records.Answered:
-    """Read a record, or the records that a search may mean (M-25..M-28)."""
-    if isinstance(asked, records.Read):
-        kind = ("url",) if _is_hyperty(asked.url) else ("dataobject", "url")
-        return RestCall("GET", ("hyperty", *kind, asked.url))
-    if asked.after is not None:
+def read_call(request: records.Read | records.Find) -> RestCall | records.Answered:
+    """Return the call that reads a record, or the candidates of a search (M-25..M-28)."""
+    if isinstance(request, records.Read):
+        kind = ("url",) if _is_hyperty(request.url) else ("dataobject", "url")
+        return RestCall("GET", ("hyperty", *kind, request.url))
+    if request.after is not None:
         return _NO_PAGES
-    search = asked.search
+    search = request.search
     lookup = _LOOKUPS.get(search.by)
     if lookup is None:
         why = f"the registry behind this node does not search by {search.by}"
         return records.Answered(Code.MALFORMED, why)
-    path, narrowed = lookup
+    path, narrowing = lookup
     query = _query(search)
-    if query and narrowed:
-        return RestCall("GET", ("hyperty", *path, search.value, narrowed), query)
+    if query and narrowing:
+        return RestCall("GET", ("hyperty", *path, search.value, narrowing), query)
     return RestCall("GET", ("hyperty", *path, search.value))
 
 
@@ -440,15 +442,16 @@ _LOOKUPS: Final[Mapping[records.By, tuple[tuple[str, ...], str]]] = {
     records.By.NAME: (("dataobject", "name"), "do"),
     records.By.REPORTER: (("dataobject", "reporter"), "do"),
 }
-"""Path of each search, and what stands behind it if the server is to narrow it; "": cannot."""
+"""Path of each search, and its suffix if the server can narrow it; "": it cannot."""
 
 
 def records_answer(
     asked: records.Read | records.Find, listed: list[JsonObject]
 ) -> records.Answered:
-    """Answer from the server's records: 200, or 408 if none is live, or 404 if there is none.
+    """Return the answer for the server's records: 200; 408 if none is live; 404 if none exists.
 
-    The server has no pages. Of a search the first page is shown, with a word on what is left.
+    The server has no pages. Of a search the first page is returned, with the number of records that
+    are left out.
 
     Args:
         asked: The read or the search.
@@ -461,40 +464,40 @@ def records_answer(
     if isinstance(asked, records.Read):
         return asked.answer((live or meant)[0], is_live=bool(live))
     page = _first_page(asked, live or meant)
-    more = len(live or meant) - len(page)
-    left = f"; {more} more are not shown" if more else ""
+    omitted = len(live or meant) - len(page)
+    remark = f"; {omitted} more are not shown" if omitted else ""
     if live:
-        return records.Answered(Code.OK, f"OK{left}" if left else "", [*page])
-    return records.Answered(Code.TIMEOUT, f"{records.AWAY}{left}", [*page])
+        return records.Answered(Code.OK, f"OK{remark}" if remark else "", [*page])
+    return records.Answered(Code.TIMEOUT, f"{records.AWAY}{remark}", [*page])
 
 
-def _first_page(asked: records.Find, found: list[JsonObject]) -> list[JsonObject]:
+def _first_page(request: records.Find, matching: list[JsonObject]) -> list[JsonObject]:
     """Return the first page of records, in the order of the server."""
     lanes: dict[str, list[records.Found]] = {}
-    for nth, item in enumerate(found):
-        lanes.setdefault(str(item.get("runtime", "")), []).append((len(found) - nth, item))
-    first = records.Cursor.first(asked.search, is_live=True)
+    for nth, item in enumerate(matching):
+        lanes.setdefault(str(item.get("runtime", "")), []).append((len(matching) - nth, item))
+    first = records.Cursor.first(request.search, is_live=True)
     each = ((runtime, lambda _, lane=lane: iter(lane)) for runtime, lane in lanes.items())
-    page, _ = records.page_of(each, first, asked.limit)
+    page, _ = records.page_of(each, first, request.limit)
     return page
 
 
-def records_in(said: Json) -> list[JsonObject]:
-    """Return the records in an answer of the server, in our names."""
-    return [record for record in map(_ours, _objects_in(said)) if "url" in record]
+def records_in(answer: Json) -> list[JsonObject]:
+    """Return the records in an answer of the server, with our names of fields."""
+    return [record for record in map(_ours, _objects_in(answer)) if "url" in record]
 
 
-def _objects_in(said: Json) -> Iterator[JsonObject]:
-    if isinstance(said, list):
-        yield from (each for each in said if isinstance(each, dict))
-    elif isinstance(said, dict) and said and all("://" in name for name in said):
-        for url, each in said.items():
+def _objects_in(answer: Json) -> Iterator[JsonObject]:
+    if isinstance(answer, list):
+        yield from (each for each in answer if isinstance(each, dict))
+    elif isinstance(answer, dict) and answer and all("://" in name for name in answer):
+        for url, each in answer.items():
             if isinstance(each, dict):
                 yield {**each, "url": url}
             elif isinstance(each, str):
                 yield {"url": url, "status": each}
-    elif isinstance(said, dict):
-        yield said
+    elif isinstance(answer, dict):
+        yield answer
 
 
 def _ours(record: JsonObject) -> JsonObject:

@@ -1,14 +1,14 @@
-"""The judgement of a login token's claims (MN-05, M-55, S4, S5, T1, RFC 8725).
+"""The check of a login token's claims (MN-05, M-55, S4, S5, T1, RFC 8725).
 
-Its signature has been verified before; here its claims are judged: the issuer, the audience,
-the times, earlier use, and the user.
+The signature was verified before; here the claims are checked: the issuer, the audience, the times,
+earlier use, and the user.
 
-A used token is remembered until it is over. Forgetting one, because it is over or because
-there is no space, leaves its end behind: a token that ends no later than any forgotten one
-counts as used. So nothing comes back when a clock is set back, and the memory is bounded.
+A used token is remembered until it expires. When one is forgotten, because it has expired or for
+lack of space, its expiry time is kept: a token that expires no later than any forgotten one counts
+as used. So no token is valid again when a clock is set back, and the memory is bounded.
 
-Keys are fetched when a login needs it: there are none yet, they are no longer fresh, or a token
-names one that is not among them. After an attempt there is a pause, for any names in tokens, so
+Keys are fetched when a login needs them: there are none yet, they are no longer fresh, or a token
+names one that is not among them. After an attempt there is a pause, whatever names tokens have, so
 guesses cause no work. Keys whose source fails are used until they are stale.
 """
 
@@ -31,17 +31,17 @@ from specs.limits.protocol import MAX_ID, MAX_LIST
 
 
 def digest_of(token: str) -> str:
-    """Return what is remembered of a login token: its SHA-256, in hexadecimal digits."""
+    """Return the digest by which a login token is remembered: its SHA-256 in hexadecimal."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
 def is_login_of(identity: Identity | None, token: object) -> bool:
-    """Return whether a token is the one that an identity was proven by (C-64).
+    """Return whether an identity was proven by a token (C-64).
 
-    Its signature and its claims were judged at the login, and the session ends with it.
+    Its signature and claims were checked at the login, and the session ends with it.
 
     Args:
-        identity: Identity of a session; None: nobody logged in.
+        identity: Identity of a session; None: no login.
         token: The token of a message.
     """
     if identity is None or identity.login is None or not isinstance(token, str):
@@ -54,11 +54,11 @@ def is_login_of(identity: Identity | None, token: object) -> bool:
 
 @attrs.frozen(slots=True)
 class Use:
-    """One token that has been used.
+    """The use of one token.
 
     Attributes:
-        digest: SHA-256 of the issuer and the issuer's name of it.
-        end: When it is over, seconds since the epoch.
+        digest: SHA-256 of the issuer and the token's name.
+        end: Time at which it expires, in seconds since the epoch.
     """
 
     digest: bytes
@@ -88,17 +88,17 @@ class SpentTokens:
         return len(self._known)
 
     def spend(self, issuer: str, name: str, end: float, now: float) -> Use | None:
-        """Use a token up; None: it has been used, or may have been.
+        """Use up a token, or return None if it was used before, or may have been.
 
         Args:
             issuer: The issuer.
-            name: What the issuer calls it; its own for each token.
-            end: When it is over.
-            now: By the same clock as `end`.
+            name: The issuer's unique name of the token.
+            end: Time at which it expires.
+            now: Current time, by the same clock.
         """
         while self._heap and self._heap[0][0] <= now:
             self._forget_first()
-        # No two pairs of texts are written alike.
+        # The length makes the text unique for each pair.
         use = Use(hashlib.sha256(f"{len(issuer)} {issuer} {name}".encode()).digest(), end)
         if end <= self.floor or use.digest in self._known:
             return None
@@ -109,10 +109,10 @@ class SpentTokens:
         return use
 
     def give_back(self, use: Use) -> None:
-        """Forget that a token was used: nothing has become of that use. Idempotent.
+        """Forget the use of a token that led to no login. Idempotent.
 
         Args:
-            use: What `spend` returned.
+            use: The result of `spend`.
         """
         if use.digest in self._known:
             self._known.discard(use.digest)
@@ -125,7 +125,7 @@ class SpentTokens:
         self.floor = max(self.floor, end)
 
 
-# ---- the judgement
+# ---- the check
 
 
 USED: Final = "it has been used already: each opens one session"
@@ -136,7 +136,7 @@ BOUND: Final = "it is bound to a key, and this key was not proven"
 
 _USER: Final = "user"
 _MAX_NAME: Final = 256
-"""Characters in an identifier that another party chooses."""
+"""Maximum number of characters in an identifier that another party chooses."""
 
 
 @attrs.frozen
@@ -144,12 +144,12 @@ class AssertionTerms:
     """The requirements of a node on a token.
 
     Attributes:
-        audiences: What the token must be meant for: one of these.
-        issuers: The accepted issuers; empty: every holder of a key of the set.
-        clients: The accepted clients that a token says it was issued to, beside the audiences.
-        life: Seconds from when a token is issued until it must be over.
-        is_one_of_several: Whether other issuers are believed besides, so that each may name only
-            the users of its own host.
+        audiences: The accepted audiences; a token must name one of them.
+        issuers: The accepted issuers; empty: any holder of a key of the set.
+        clients: The clients to which a token may be issued, besides the audiences.
+        life: Maximum lifetime of a token in seconds, counted from its issue.
+        is_one_of_several: Whether other issuers are trusted as well, so that each may name only
+            users of its own host.
     """
 
     audiences: frozenset[str]
@@ -169,7 +169,7 @@ class Acceptable:
 
     Attributes:
         identity: The user.
-        use: What must be remembered of it.
+        use: The use, which must be remembered.
     """
 
     identity: Identity
@@ -178,7 +178,7 @@ class Acceptable:
 
 @attrs.frozen
 class Unacceptable:
-    """The token is refused for this reason.
+    """The token is refused.
 
     Attributes:
         after: Seconds until it may be accepted; None: never.
@@ -201,11 +201,11 @@ class _BadClaimError(Exception):
 
 
 class AssertionCore:
-    """Judges tokens, and remembers those that were used.
+    """Checks tokens and remembers those that were used.
 
     Args:
-        terms: What is asked of them.
-        spent: Which have been used.
+        terms: The requirements on tokens.
+        spent: The used tokens.
     """
 
     def __init__(self, terms: AssertionTerms, spent: SpentTokens | None = None) -> None:
@@ -221,16 +221,17 @@ class AssertionCore:
         *,
         is_one_of_several: bool = False,
     ) -> Acceptable | Unacceptable:
-        """Judge a token and, if it is acceptable, use it up.
+        """Check a token and, if it is acceptable, use it up.
 
-        How long the login then lasts is not the token's to say.
+        The token does not decide how long the login then lasts.
 
         Args:
-            claims: What it claims.
-            digest: Hash of what was signed; the name of a token that has none of its own.
+            claims: Its claims.
+            digest: Hash of the signed text; the name of a token without a name.
             now: Seconds since the epoch.
-            key: Thumbprint of the key that its bearer has proven; None: none.
-            is_one_of_several: Whether its issuer is one of several, also if the terms name none.
+            key: Thumbprint of the key that the bearer has proven; None: none.
+            is_one_of_several: Whether other issuers are trusted as well, even if the terms name
+                none.
         """
         is_one_of_several = is_one_of_several or self._terms.is_one_of_several
         try:
@@ -268,15 +269,15 @@ class AssertionCore:
         )
 
     def _check_audience(self, claims: JsonObject) -> None:
-        """Refuse a token that another party could use here."""
+        """Refuse a token that was meant for another party."""
         aud = claims.get("aud")
-        meant = set(_texts(aud if isinstance(aud, list) else [aud], "aud"))
-        if not self._terms.audiences & meant:
+        audiences = set(_texts(aud if isinstance(aud, list) else [aud], "aud"))
+        if not self._terms.audiences & audiences:
             raise _BadClaimError("it is meant for another audience than this node")
-        # An access token of OAuth says in `azp` or `client_id` to whom it was issued.
-        name = "azp" if "azp" in claims or len(meant) == 1 else "client_id"
+        # `azp` or `client_id` of an OAuth access token is the client it was issued to.
+        name = "azp" if "azp" in claims or len(audiences) == 1 else "client_id"
         if name not in claims:
-            if len(meant) > 1:
+            if len(audiences) > 1:
                 raise _BadClaimError("it is meant for others, too, and was issued to nobody named")
             return
         party = _text(claims, name)
@@ -285,7 +286,7 @@ class AssertionCore:
 
 
 def _check_times(claims: JsonObject, now: float, life: float) -> float:
-    """Return when a token is over; refuse one that is over, or not yet good, or lives long."""
+    """Return the expiry of a token; refuse an expired, future or long-lived one."""
     issued, end = _time(claims, "iat"), _time(claims, "exp")
     start = _time(claims, "nbf") if "nbf" in claims else issued
     if end + CLOCK_SKEW <= now:
@@ -338,7 +339,7 @@ def _is_of(host: str, domain: str) -> bool:
 
 
 def _segment(subject: str) -> str:
-    """Return a subject such as `auth0|alice` as a segment; no two are written alike."""
+    """Return a subject such as `auth0|alice` as an unambiguous segment of an address."""
     return subject.replace("%", "%25").replace("|", "%7C")
 
 
@@ -382,7 +383,7 @@ _THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
 def _key(value: Json) -> str | None:
     """Return the key that a token is bound to (RFC 7800, RFC 9449).
 
-    A token that is bound in another way is refused: its bearer could not prove that way here.
+    A token that is bound in another way is refused: its bearer could not prove it here.
     """
     if value is None:
         return None
@@ -396,10 +397,10 @@ def _key(value: Json) -> str | None:
 
 
 class KeyCacheCore:
-    """Decides for one source of keys.
+    """Decides when the keys of one source are fetched and used.
 
     Args:
-        fresh: Seconds for which keys need not be looked at again.
+        fresh: Seconds for which keys need not be fetched again.
         pause: Seconds between two attempts.
     """
 
@@ -412,21 +413,21 @@ class KeyCacheCore:
         self._tried = -math.inf
 
     def is_due(self, now: float) -> bool:
-        """Return whether the keys at hand are to be got anew."""
+        """Return whether the keys must be fetched again."""
         return now - self._got >= self._fresh and self.may_be_tried(now)
 
     def may_be_tried(self, now: float) -> bool:
-        """Return whether they may be got anew, for a token that names a key not at hand."""
+        """Return whether keys may be fetched for a token that names an unknown key."""
         return now - self._tried >= self._pause
 
     def tried(self, now: float) -> None:
-        """Note that an attempt begins."""
+        """Note that a fetch begins."""
         self._tried = now
 
     def got(self, now: float) -> None:
-        """Note that it brought keys."""
+        """Note that a fetch has brought keys."""
         self._got = now
 
     def are_usable(self, now: float) -> bool:
-        """Return whether the keys at hand may still be used."""
+        """Return whether the present keys may still be used."""
         return now - self._got < KEYS_STALE

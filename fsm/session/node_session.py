@@ -1,42 +1,46 @@
 """One runtime's session at a message node, the node's side (MN-04..MN-08, I-M1..I-M4).
 
-The session belongs to a runtime, not to a socket. It outlives its link: while detached it
-keeps the messages to the runtime, in order and within bounds, and a link with the token
-gets all of them. A newer link with the token takes over at once; frames of the older one are
-distinguished by the number of the link and no longer count.
-Only a hash of the token is kept. Each re-open replaces the token. The older one is accepted as
-long as nothing was heard by the link that was given the newer one, as that answer may have been
-lost, however often; with the first sign of life, or with a re-open by the newer token, it is
-void. A re-open by the older token voids the newer one, which its runtime never got. A token that
-is void is refused; the session is not ended for it, or anybody with an old token could do that.
-A session that was opened in upstream's forms keeps its token.
+The session belongs to a runtime, not to a connection. It outlives its link: while detached it keeps
+the messages to the runtime, in order and within bounds, and a link with the token gets all of them.
+A newer link with the token takes over at once; frames of the older link are recognised by its
+number and ignored.
 
-A session outlives its node, if the host stores it: `kept` is what is stored, and `restore` brings
-it back, detached, without addresses and subscriptions. Its runtime is told so when it re-opens it.
+Only a hash of the token is kept. Each re-open replaces the token. The older token is accepted until
+the first sign of life by the link that got the newer one, as that answer may have been lost,
+however often; after that, or after a re-open by the newer token, it is void. A re-open by the older
+token voids the newer one, which its runtime never got. A void token is refused but does not end the
+session, or anyone with an old token could end it. A session that was opened in upstream's forms
+keeps its token.
 
-A session whose runtime has proven a key at its open belongs to that key: its token without
-a proof of the key opens nothing. Only a new login of its user gives it to another key.
+A session outlives its node, if the host stores it: `kept` is the stored form, and `restore` brings
+the session back, detached, without addresses and subscriptions. Its runtime learns that when it
+re-opens the session.
+
+If a runtime has proven a key when it opened the session, the session belongs to that key: its token
+opens nothing without a proof of the key. Only a new login of its user gives it to another key.
 
 A session that was claimed has no token, and goes to the next claim. A session that was opened as
-upstream's stubs do, without a login, keeps its token: its runtime, which forgets it, gets it again
-when it opens anew while the session is detached (C-84). While detached, these two go to either
-of upstream's forms: in both the name is the only proof. One that has a token otherwise is never
-claimed away.
+upstream's stubs do, without a login, keeps its token: its runtime, which forgets it, gets the
+session again when it opens while the session is detached (C-84). While detached, these two go to
+either of upstream's forms: in both, the name is the only proof. A session with a token of its own
+cannot be claimed.
 
-A session with a login belongs to the user: the same user of the same issuer gets it by a new
-login, and with it a new token (C-84). The runtime that had it before has lost it for good: its
-token is refused in other words than one that is unknown. When the credentials are over the link is
-cut, and the token opens nothing before a new login (MN-05).
-
-`Heartbeat` decides when a silent peer is pinged, and when it is given up (RELIABILITY R8).
+A session with a login belongs to the user: the same user of the same issuer gets it by a new login,
+with a new token (C-84). The runtime that had it before has lost it for good: its token is refused
+with another reason than an unknown one. When the credentials expire the link is cut, and the token
+opens nothing before a new login (MN-05).
 
 A runtime that loses its link cannot say at `R/status` that it is gone (REG-12): its node does,
 once, unless it had said so itself before it left. A runtime that never published its status is
 nobody's business.
 
-A node that was killed has forgotten sessions, addresses and records that it has not stored. It
-knows that it was started again once a runtime names a session that it does not have. What it
-cannot find then may be found in a moment, so it says 503, and not 404.
+A runtime that loses its link cannot publish at `R/status` that it is gone (REG-12): its node does,
+once, unless the runtime had published so itself before. The node publishes nothing about a runtime
+that never published its status.
+
+A node that was killed has lost the sessions, addresses and records that it has not stored. It
+recognises that it was restarted when a runtime names a session that it does not have. Missing
+entries may then return in a moment, so it answers 503, not 404.
 """
 
 import hashlib
@@ -75,7 +79,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import TAKEN_OVER, Code, LinkEnd
 
 _DISPLACED: Final = 8
-"""Tokens of runtimes that lost the session to another login that are known at once (ours)."""
+"""Number of tokens remembered of runtimes that lost the session to another login (ours)."""
 
 _OVER: Final = "the credentials of the session are over; log in again"
 _NEWER: Final = "a newer link of the runtime took over"
@@ -85,19 +89,19 @@ _BOUND: Final = "the session belongs to the key of its runtime, which was not pr
 
 
 def waiting_shares(user_of: Callable[[str], str] = own_user) -> UserShares:
-    """Return what waits for the detached sessions of each user, which `user_of` names."""
+    """Return the shares of users, named by `user_of`, in the queues of detached sessions."""
     each, together = Share(USER_WAITING, USER_WAITING_BYTES), Share(MAX_ID, MAX_ID)
     kind = "messages that wait for its runtimes"
     return UserShares(kind, each, together, user_of, Code.UNAVAILABLE)
 
 
 class NodeSessionCore:
-    """The session of one runtime; what waits for it counts in a budget, if one is given.
+    """The session of one runtime; waiting messages count in a budget, if one is given.
 
     Attributes:
-        key: Thumbprint of the key that the runtime has proven; None: it showed none.
-        link: Number of the link that has the session; None while detached.
-        runtime: Whose session it is.
+        key: Thumbprint of the key that the runtime has proven; None: none.
+        link: Number of the link that has the session; None: it is detached.
+        runtime: Address of the runtime.
     """
 
     __slots__ = (
@@ -164,14 +168,14 @@ class NodeSessionCore:
         return None if state is None else State(state)
 
     def knows(self, token: str) -> bool:
-        """Return whether a token is the session's, or the one before it while that counts."""
+        """Return whether a token is the session's, or the one before it while that is valid."""
         shown = _digest(token)
         is_newest = hmac.compare_digest(shown, self._digest)
         return hmac.compare_digest(shown, self._previous) or is_newest
 
     @property
     def kept(self) -> KeptSession | None:
-        """The stored form of the session; None: it ends with the node."""
+        """The form in which the session is stored; None: it ends with the node."""
         if self._is_fixed or not self._digest:
             return None
         return KeptSession(
@@ -185,9 +189,9 @@ class NodeSessionCore:
         )
 
     def lost_login(self, key: str | None, now: float) -> Credentials | None:
-        """Return the credentials of its login if the answer to it may be lost; None: it is not.
+        """Return the credentials of the login if the answer to it may be lost, or None.
 
-        Nothing was heard that shows that the runtime has got it: the same login may come again.
+        No sign of life shows that the runtime has got the answer, so the same login may come again.
 
         Args:
             key: Thumbprint of the key that was proven; None: none.
@@ -197,12 +201,12 @@ class NodeSessionCore:
         return self._credentials if is_lost else None
 
     def is_over(self, now: float) -> bool:
-        """Return whether the credentials that the session was opened with are over."""
+        """Return whether the credentials of the session have expired."""
         return self._credentials is not None and now >= self._credentials.until
 
     @property
     def waiting(self) -> Sequence[OutboundMessage]:
-        """The messages that wait for the runtime to come back, in order."""
+        """The messages that wait for the runtime's return, in order."""
         return self._queue
 
     def note_life(self, now: float) -> bool:
@@ -216,13 +220,13 @@ class NodeSessionCore:
             return False
         self._is_taken_up = True
         self._is_emptied = self._is_lost = False
-        self._missing -= self._reported  # others were given up since
+        self._missing -= self._reported  # further messages were given up since
         self._reported = 0
         self._previous = b""
         return not self._is_fixed
 
     def miss(self, count: int = 1) -> None:
-        """Note that messages for the runtime were given up; it is told when it re-opens."""
+        """Note that messages for the runtime were given up, which it learns when it re-opens."""
         self._missing += count
 
     def _alive(self, now: float) -> None:
@@ -233,13 +237,13 @@ class NodeSessionCore:
         """Return when `time_over` is due."""
         if self._entity.state is not State.OPEN:
             return self._since + self._entity.patience
-        over = math.inf if self._credentials is None else self._credentials.until
+        expiry = math.inf if self._credentials is None else self._credentials.until
         if self._liveness is not Liveness.PINGED:
-            return over
+            return expiry
         pause = PING_PERIOD + (self._entity.patience if self._pinged else 0.0)
-        return min(over, self._since + pause)
+        return min(expiry, self._since + pause)
 
-    # ---- a link asks for it
+    # ---- requests of links
 
     def open(self, request: SessionRequest, now: float) -> None:
         """Give the session to a link (M-14), or refuse it."""
@@ -266,9 +270,9 @@ class NodeSessionCore:
         self._take_over(request, Code.UNAUTHENTICATED, now)
 
     def claim(self, link: int, liveness: Liveness, now: float) -> None:
-        """Give the session to a link of a kind that knows no tokens.
+        """Give the session to a link of a kind without tokens.
 
-        It gets a session that never had a token, from whichever link has it.
+        The link gets a session that never had a token, whichever link has it.
         """
         if self._digest and not (self._reopened_token and self.link is None):
             self._port.refuse(Code.CONFLICT, "the session of this runtime has a token")
@@ -283,13 +287,13 @@ class NodeSessionCore:
     def restore(
         self, kept: KeptSession, now: float, *, is_of_other: bool = False, is_followed: bool = False
     ) -> None:
-        """Go on with a session of the node's earlier process, or of another node of the domain.
+        """Continue a session of the node's earlier process, or of another node of the domain.
 
         Args:
-            kept: What is known of it.
+            kept: The stored form.
             now: Seconds on the host's clock.
             is_of_other: Whether another node had it.
-            is_followed: Whether what waits for the runtime there is handed over.
+            is_followed: Whether the messages that wait there are handed over.
         """
         self._digest, self._previous = kept.digest, kept.previous
         self._credentials = kept.credentials
@@ -299,43 +303,43 @@ class NodeSessionCore:
         self._is_lost = not is_followed
         self._is_taken_up = kept.is_taken_up
         self._since = now
-        whose = "another node" if is_of_other else "the node's earlier process"
-        self._step(Trigger.OPENED, f"it is of {whose}")
+        origin = "another node" if is_of_other else "the node's earlier process"
+        self._step(Trigger.OPENED, f"it is of {origin}")
         self._step(Trigger.LINK_LOST, "its runtime has not come back yet")
 
     # ---- the end of a link, and of the session
 
     def lose_link(self, link: int, why: str, now: float) -> None:
-        """Detach the session from a link that is gone; what it did not write waits again."""
+        """Detach the session from a link that is gone; messages it did not write wait again."""
         if link == self.link:
             self.link = None
             self._since = now
             self._step(Trigger.LINK_LOST, why)
 
     def close(self, link: int) -> None:
-        """End the session: its link says goodbye (M-16)."""
+        """End the session, since its link said goodbye (M-16)."""
         if link == self.link:
             self._close("disconnect()", is_resumable=False)
 
     def leave(self) -> None:
-        """End the session: the node is going down."""
+        """End the session, since the node shuts down."""
         self._close(_GOING_DOWN, is_resumable=not self._is_fixed)
 
     def move_away(self, why: str, now: float) -> None:
-        """End the session here: another node of the domain has it, or may have it."""
+        """End the session here, since another node of the domain has it, or may have it."""
         self._cut(why, LinkEnd.TAKEN_OVER, now)
         self._step(Trigger.MOVE, why)
         self._port.move(self._take_out())
 
     def rest(self) -> None:
-        """Take the last step: the node has crashed, and nothing else can be done."""
+        """Take the last step, since the node has crashed and can do nothing else."""
         if self._entity.state is not None:
             self._take_out()
             self.link = None
             self._step(Trigger.CLOSE, _GOING_DOWN)
 
     def time_over(self, now: float) -> None:
-        """Ping a silent runtime, or leave what is over; nothing before the deadline."""
+        """Ping a silent runtime, or end what has expired; do nothing before the deadline."""
         if now < self.deadline():
             return
         if self.link is None:
@@ -351,13 +355,13 @@ class NodeSessionCore:
     # ---- messages
 
     def wait(self, entry: OutboundMessage) -> None:
-        """Keep a message until the runtime is back; only while detached."""
+        """Keep a message until the runtime is back; called only while detached."""
         size = len(entry.line)
         is_full = len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES
-        refused = self._shares.refusal(self.runtime, 1, weight(1, size))
-        if is_full or refused is not None:
+        refusal = self._shares.refusal(self.runtime, 1, weight(1, size))
+        if is_full or refusal is not None:
             self.miss()
-            why = _FULL if is_full or refused is None else refused.why
+            why = _FULL if is_full or refusal is None else refusal.why
             self._port.overflow(entry.message, why)
             return
         self._queue.append(entry)
@@ -367,14 +371,14 @@ class NodeSessionCore:
         self._port.queued(entry.message)
 
     def shed(self) -> None:
-        """Give up what waits for the runtime: the node holds too much."""
+        """Give up the messages that wait for the runtime, since the node holds too many bytes."""
         given_up = self._take_out()
         self.miss(len(given_up))
         for entry in given_up:
             self._port.overflow(entry.message, _FULL)
 
     def _take_out(self) -> tuple[OutboundMessage, ...]:
-        """Take out what waits."""
+        """Take out the waiting messages."""
         waiting = tuple(self._queue)
         self._queue.clear()
         self._bytes = 0
@@ -383,7 +387,7 @@ class NodeSessionCore:
             self._shares.take(self.runtime, -1, -weight(1, len(entry.line)))
         return waiting
 
-    # ---- whose it is
+    # ---- ownership
 
     def _take_over(
         self, request: SessionRequest, refusal: Code, now: float, *, is_fixed: bool = False
@@ -400,17 +404,17 @@ class NodeSessionCore:
         else:
             self._is_taken_up = True
             if not (self._is_fixed or is_fixed) and request.fresh is not None:
-                # Of an older one, the holder has never got the newer one.
+                # With the older token: its holder never got the newer one.
                 self._previous, self._digest = _digest(token), _digest(request.fresh)
                 token = request.fresh
             self._resume(request.link, request.liveness, token, now)
 
     def _is_owner(self, shown: Credentials | None) -> bool:
-        mine = self._credentials
+        own = self._credentials
         return (
-            mine is not None
+            own is not None
             and shown is not None
-            and (shown.user, shown.issuer) == (mine.user, mine.issuer)
+            and (shown.user, shown.issuer) == (own.user, own.issuer)
         )
 
     def _is_free_to(self, request: SessionRequest) -> bool:
@@ -419,28 +423,28 @@ class NodeSessionCore:
     def _is_nobodys(self) -> bool:
         """Return whether no runtime can resume it: its runtime left before it knew the token.
 
-        The answer was lost, or its link, before anything was heard that shows it came. So
-        nothing belongs to the session either.
+        The answer was lost, or its link, before any sign of life showed that it came. So the
+        session owns nothing either.
         """
         is_known = self._is_taken_up or self._credentials is not None or not self._digest
         return self.link is None and not is_known
 
     def _renew(self, request: SessionRequest, now: float, why: str = _NEWER) -> None:
-        """Give the session to the peer that opens it anew; the old token is void."""
+        """Give the session to the peer that opens it again; the old token is void."""
         self._own(request)
         self._resume(request.link, request.liveness, request.fresh or "", now, why)
 
     def _own(self, request: SessionRequest) -> None:
-        fresh = request.fresh or ""
-        self._digest, self._previous = _digest(fresh), b""
+        token = request.fresh or ""
+        self._digest, self._previous = _digest(token), b""
         self._is_fixed = request.is_fixed
-        self._reopened_token = fresh if request.is_unproved else ""
+        self._reopened_token = token if request.is_unproved else ""
         self._credentials = request.credentials
         self.key = request.key
         self._is_taken_up = False
         self._missing = self._reported = 0
 
-    # ---- its link
+    # ---- the link
 
     def _resume(
         self, link: int, liveness: Liveness, token: str, now: float, why: str = _NEWER
@@ -482,9 +486,9 @@ class NodeSessionCore:
             self.lose_link(link, why, now)
 
     def _was_late(self, now: float) -> bool:
-        """Return whether the node looks too late itself; then the peer has some more time.
+        """Return whether the node itself checks too late; then the peer gets some more time.
 
-        What it has answered may not be read yet.
+        The answer of the peer may not be read yet.
         """
         late = now - self.deadline()
         if late > LATE:
@@ -515,7 +519,7 @@ def _digest(token: str) -> bytes:
 
 
 class Beat(Enum):
-    """The action for a peer."""
+    """The action towards a peer."""
 
     WAIT = auto()
     PING = auto()
@@ -523,7 +527,7 @@ class Beat(Enum):
 
 
 class Heartbeat:
-    """One peer, looked at when its deadline has passed."""
+    """The state of one peer, which is checked when its deadline has passed."""
 
     __slots__ = ("_pinged_at",)
 
@@ -531,13 +535,13 @@ class Heartbeat:
         self._pinged_at: float | None = None
 
     def deadline(self, heard_at: float) -> float:
-        """Return when to look at the peer; `heard_at`: when it last gave a sign of life."""
+        """Return the time of the next check; `heard_at` is the time of its last sign of life."""
         if self._pinged_at is None or heard_at >= self._pinged_at:
             return heard_at + PING_PERIOD
         return self._pinged_at + PONG_TIMEOUT
 
     def look(self, heard_at: float, now: float) -> Beat:
-        """Decide whether to ping or to give up.
+        """Decide whether to ping the peer or to give it up.
 
         Args:
             heard_at: Time of the last frame of the peer.
@@ -551,15 +555,15 @@ class Heartbeat:
         return Beat.GIVE_UP
 
 
-# ---- the runtimes that others take to be live
+# ---- runtimes whose last status is live
 
 
 LOST: Final = Status(StatusValue.DISCONNECTED.value, description="the node lost the runtime")
-"""What the node says of a runtime that is gone."""
+"""The status that the node publishes for a runtime that is gone."""
 
 
 class LiveStatuses:
-    """Runtimes with a session at the node, at most, that have said last that they are live."""
+    """Runtimes with a session at the node whose last published status is live."""
 
     __slots__ = ("_live",)
 
@@ -570,7 +574,7 @@ class LiveStatuses:
         return len(self._live)
 
     def take_status(self, message: Message, by: str) -> None:
-        """Take what a runtime says, if that is its status.
+        """Take a message of a runtime; note it if it is the runtime's status.
 
         Args:
             message: An admitted message.
@@ -597,17 +601,17 @@ class LiveStatuses:
         return True
 
 
-# ---- the first seconds after a start, while runtimes of the earlier process come back
+# ---- the first seconds after a start, while runtimes of the earlier process return
 
 
 RESTARTED: Final = "the node has been started again, and a runtime may be on its way back"
 
 
 class ReturnTime:
-    """Decides whether what a node does not know may still come back.
+    """Decides whether runtimes that a node does not know may still return.
 
     Args:
-        now: When the node has started, in seconds.
+        now: Time at which the node has started, in seconds.
     """
 
     def __init__(self, now: float) -> None:
@@ -615,9 +619,9 @@ class ReturnTime:
         self._was_restarted = False
 
     def miss(self) -> None:
-        """Note that the session of an earlier process was asked for, or is not attached yet."""
+        """Note that a session of an earlier process was requested, or is not attached yet."""
         self._was_restarted = True
 
     def is_on(self, now: float) -> bool:
-        """Return whether runtimes may be on their way back."""
+        """Return whether runtimes may still return."""
         return self._was_restarted and now < self._until

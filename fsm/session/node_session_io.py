@@ -1,13 +1,12 @@
-"""What a session at a node is made of: values that its core, its host and its store share.
+"""Values that the core, the host and the store of a node's session share.
 
-In whose form a peer of a message node speaks (DESIGN section 8).
+They include the form of a peer (DESIGN section 8), and the texts of a key's proof.
 
 A runtime proves that it holds its key when it opens or re-opens a session (M-14, M-15, RFC 7800). A
-node answers a request that shows a key by a challenge; the runtime asks again, and signs the
-challenge, the domain, its own name, and the token that it shows. So a signature that was heard
-elsewhere proves nothing: not on another link, not later, not for another runtime, at another
-domain or for another token. One challenge of each link is kept, until it is used or the link
-is gone.
+node answers a request that names a key by a challenge; the runtime repeats the request, and signs
+the challenge, the domain, its own name, and the token that it presents. So an intercepted signature
+proves nothing: not on another link, not later, not for another runtime, at another domain or for
+another token. One challenge of each link is kept, until it is used or the link is gone.
 """
 
 import hashlib
@@ -25,7 +24,7 @@ from specs.reply_code import Code, LinkEnd
 class PeerForm(Enum):
     """The form of the peer behind a session.
 
-    Upstream's peers use addresses that were not allocated, and know no consent of owners.
+    Upstream's peers use addresses that were not allocated, and do not ask owners for consent.
     """
 
     OWN = "protofly.v1"
@@ -44,11 +43,11 @@ class OutboundMessage:
     """A message to runtimes, and its encoding.
 
     Attributes:
-        line: The message as one line of the wire, in normal form.
-        spelt: What was made of it for peers that spell otherwise, for others that spell
-            alike; None: it is for one peer only.
-        holders: In how many queues it waits; of the budget that counts it.
-        weight: Bytes of memory that the budget counts for it while it waits; likewise.
+        line: The message as one line of wire text, in normal form.
+        spelt: Its lines in other dialects, shared by peers of the same dialect; None: it is for one
+            peer only.
+        holders: Number of queues that hold it; written by the budget that counts it.
+        weight: Number of bytes of memory that the budget counts for it while it waits.
     """
 
     message: Message
@@ -65,8 +64,8 @@ class Credentials:
 
     Attributes:
         user: The user who logged in.
-        issuer: Its issuer: only both together identify a user.
-        until: From when on the session has no valid credentials, by the core's clock.
+        issuer: The user's issuer: only both together identify a user.
+        until: Time at which they expire, by the core's clock.
     """
 
     user: str
@@ -77,16 +76,16 @@ class Credentials:
 @final
 @attrs.frozen(slots=True)
 class KeptSession:
-    """What of a session outlives its node: no token, only hashes.
+    """The stored form of a session, which outlives its node: hashes, but no token.
 
     Attributes:
         digest: SHA-256 of the token.
-        previous: SHA-256 of the token before it, whose holder may not know the newer one yet;
-            empty: it does.
-        is_taken_up: Whether its runtime has shown that it knows of it.
-        credentials: What a login has shown; None: nobody logged in.
-        key: Thumbprint of the key that the runtime has proven; None: it showed none.
-        displaced: SHA-256 of tokens of runtimes that another login has taken the session from.
+        previous: SHA-256 of the token before it, if its holder may not know the newer one yet; else
+            empty.
+        is_taken_up: Whether its runtime has shown that it knows the session.
+        credentials: The result of the login; None: no login.
+        key: Thumbprint of the key that the runtime has proven; None: none.
+        displaced: SHA-256 of tokens of runtimes that lost the session to another login.
     """
 
     runtime: str
@@ -98,24 +97,24 @@ class KeptSession:
     displaced: tuple[bytes, ...] = ()
 
     def has_displaced(self, other: "KeptSession | None") -> bool:
-        """Return whether another login has taken the session over since an earlier form of it."""
+        """Return whether another login took over the session since an earlier stored form."""
         return other is not None and other.digest in self.displaced
 
 
 @attrs.frozen(slots=True)
 class SessionRequest:
-    """A link asks for the session (M-14, M-15).
+    """The request of a link for the session (M-14, M-15).
 
     Attributes:
         link: Number of the link; never used twice in a node.
-        token: What the link offers to prove that the session is its own.
-        fresh: The token to be given if the session is new, taken over by a login, or opened
-            again; random, made by the host. None: the token stays, as upstream's stubs expect.
-        credentials: What a login has shown; None: no login.
-        is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
-            without logins: while detached, a session that was opened so is given to
-            the next peer that opens so.
-        is_shared: Whether it is given so, too, while another link has it.
+        token: The token by which the link proves its right to the session.
+        fresh: The token to be issued if the session is new, taken over by a login, or opened again;
+            random, made by the host. None: the token stays, as upstream's stubs expect.
+        credentials: The result of the login; None: no login.
+        is_unproved: Whether it is of the form of upstream's stubs, which prove nothing, at a node
+            without logins: while detached, a session that was opened so is given to the next peer
+            that opens so.
+        is_shared: Whether that is also done while another link has the session.
         is_fixed: Whether the token stays the same, and the session ends with the node: upstream's
             stubs expect that.
         key: Thumbprint of the key that the link has proven; None: none.
@@ -134,18 +133,18 @@ class SessionRequest:
 
 @attrs.frozen(slots=True)
 class Granted:
-    """The link has the session now; what waited goes out first, in order.
+    """The grant of the session to a link; waiting messages are sent first, in order.
 
     Attributes:
-        token: What resumes the session; empty if a claim does.
-        waiting: Messages for the runtime that came while it was away.
+        token: The token that resumes the session; empty: a claim resumes it.
+        waiting: Messages that came for the runtime while it was away.
         is_lasting: Whether the session outlives the node: it is stored before the link is
             answered.
-        is_emptied: Whether the node has started again meanwhile: the session owns and
-            subscribes to nothing.
-        is_recovered: Whether all that waited for the session comes, as far as this node knows;
-            None: it is a new one.
-        missing: How many messages were given up, as far as this node knows.
+        is_emptied: Whether the node was restarted meanwhile, so that the session owns no addresses
+            and has no subscriptions.
+        is_recovered: Whether no waiting message was lost, as far as this node knows; None: the
+            session is new.
+        missing: Number of messages that were given up, as far as this node knows.
     """
 
     link: int
@@ -158,7 +157,7 @@ class Granted:
 
 
 class SessionPort(Protocol):
-    """What the session of a runtime asks of its host; no method calls the session."""
+    """The calls of a runtime's session to its host; none of them calls the session."""
 
     def step(self, step: Step) -> None:
         """Trace a step."""
@@ -170,39 +169,38 @@ class SessionPort(Protocol):
         """Refuse the session to the link that asks for it."""
 
     def cut(self, link: int, why: str, end: LinkEnd) -> None:
-        """Leave a link at once; what it still sends does not count.
+        """Leave a link at once; its further frames are ignored.
 
-        What was not written to it waits again (`wait`), unless the session is granted in
-        the same call: then it goes out first.
+        Messages that were not written to it wait again (`wait`), unless the session is granted in
+        the same call: then they are sent first.
         """
 
     def finish(self, link: int) -> None:
-        """Write what is left to a link that is not needed any more, then say goodbye."""
+        """Write the remaining messages to a link that is no longer needed, then say goodbye."""
 
     def queued(self, message: Message) -> None:
         """Trace that a message waits for the runtime."""
 
     def overflow(self, message: Message, why: str) -> None:
-        """Refuse a message that there is no room for; `why`: what is full."""
+        """Refuse a message for lack of room; `why` says which limit is reached."""
 
     def ping(self) -> None:
         """Ask a runtime that was silent for long whether it is alive."""
 
     def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
-        """Release all that the session owned (I-A7).
+        """Release everything that the session owned (I-A7).
 
         Args:
-            why: Half a sentence, for the traces of what is released.
+            why: The reason in the traces of the released entries, as half a sentence.
             undelivered: Messages that will not reach the runtime.
             is_resumable: Whether a later process of the node may resume it.
         """
 
     def move(self, waiting: tuple[OutboundMessage, ...]) -> None:
-        """Send what waits after the session, which another node has; it keeps what it owns.
+        """Send the waiting messages to the node that now has the session, with all it owns.
 
         Args:
-            waiting: Messages in order; before them comes what a link that was cut has not
-                written.
+            waiting: Messages in order; the messages that a cut link has not written go before them.
         """
 
 
@@ -216,7 +214,7 @@ def signed_parts(domain: str, runtime: str, challenge: str, token: str | None) -
         domain: Domain of the node.
         runtime: Address of the runtime.
         challenge: The challenge of the node.
-        token: The token that is shown beside; None: there is none.
+        token: The token that is presented; None: none.
     """
     digest = "" if token is None else hashlib.sha256(token.encode()).hexdigest()
     return domain, runtime, challenge, digest

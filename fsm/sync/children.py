@@ -1,24 +1,24 @@
 """The children of one data object at one place (SYN-24, I-D10, M-48..M-50).
 
-Each child has one writer, its creator, and each message of a creator has an id greater than
-all before (MSG-03). So a message that is newer than the last one of its creator counts,
-for any earlier loss; any other is late, or a repeat. No place needs to know the order
-between different creators, and places that have the same children at the same versions are
-alike: the digest of a set is the sum of digests of its members, so that it costs the same
-however many there are.
+Each child has one writer, its creator, and each message of a creator has a greater id than all its
+earlier ones (MSG-03). So a message that is newer than the last one of its creator is applied, even
+if earlier ones were lost; any other message is late, or a repeat. No place needs to know the order
+between different creators, and places that have the same children at the same versions are equal:
+the digest of a set is the sum of the digests of its members, so its cost does not depend on their
+number.
 
 A hyperty has a copy that finds its own gaps (SYN-24). The reporter's end has all children, and
-publishes a sign of them. A copy that has had the state of the sign before is ahead of it; but if
-the same sign is repeated, the reporter's end lacks something. Otherwise a message may be under way;
-if it has not come after a pause, the object is read. Messages that came during the read are applied
-on top of its result.
+publishes a sign of them: their number and digest. A copy that earlier had the state of the sign is
+ahead of the reporter's end; but if the same sign is repeated, the reporter's end lacks a message.
+Otherwise a message may be under way; if it has not come after a pause, the object is read. Messages
+that came during the read are applied on top of its result.
 
-A reporter's end gives no signs of children that it never had. So after a child of another
-creator a sign must come in time, or the object is read. A reporter that gives no versions of
-children gives no signs at all: then what was heard counts.
+A reporter's end publishes no sign of children that it never had. So after a child of another
+creator arrives, a sign must come in time, or else the object is read. A reporter that publishes no
+versions of children publishes no signs at all: then the received messages are relied on.
 
-Of its own children a copy knows better: if the reporter's end does not show them, it sends
-them again, a few times; then the reporter's end counts for them, too.
+About its own children a copy knows more than the reporter: if the reporter's end does not show
+them, the copy sends them again, a few times; after that it accepts the state of the reporter's end.
 """
 
 import math
@@ -45,15 +45,15 @@ from specs.reply_code import Code
 
 @attrs.frozen(slots=True)
 class ChildOp:
-    """One operation of a creator on a child of its own.
+    """One operation of a creator on its own child.
 
     Attributes:
-        act: Create, update or delete.
+        act: The kind: create, update or delete.
         name: The child: `creator#number`.
-        version: Id of the message that said it: of one creator the greater is the later.
-        value: Its new value; None, if it is deleted.
-        removes: The one attribute that an update removes from the value, if any: dotted path.
-        base: Version of the child that the attribute is removed from.
+        version: Id of the message; of one creator, the greater id is the later one.
+        value: The new value; None if the child is deleted.
+        removes: Dotted path of the single attribute that an update removes from the value, if any.
+        base: Version of the child from which the attribute is removed.
     """
 
     act: MessageType
@@ -68,7 +68,7 @@ class ChildOp:
 
 _DIGEST_BYTES: Final = 8
 _ENTRY: Final = 64
-"""Bytes around one child where the whole object shows it (ours)."""
+"""Number of bytes that the whole object needs for a child besides its value (ours)."""
 
 _DIGESTS: Final = 1 << (8 * _DIGEST_BYTES)
 _LATE: Final = Refused(Code.CONFLICT, "this was said before, or something later was")
@@ -76,12 +76,12 @@ _LATE: Final = Refused(Code.CONFLICT, "this was said before, or something later 
 
 @attrs.frozen(slots=True)
 class Kept:
-    """One child.
+    """The stored state of one child.
 
     Attributes:
-        value: Its value, frozen: readers get it as it is.
+        value: Its value, frozen: readers get it without a copy.
         version: Id of the message that wrote it.
-        size: Bytes it counts for.
+        size: Number of bytes that it counts for.
     """
 
     creator: str
@@ -95,8 +95,8 @@ class _Creator:
     """The state of one creator.
 
     Attributes:
-        said: Id of its last message that counted.
-        number: The greatest number of a child of its own.
+        said: Id of its last message that was applied.
+        number: The greatest number of its children.
     """
 
     said: int = 0
@@ -109,7 +109,7 @@ class ChildSet:
     """All children of one object; bounded in number and size, per creator and together.
 
     Attributes:
-        size: Bytes that all children count for.
+        size: Number of bytes that all children count for.
     """
 
     def __init__(self) -> None:
@@ -125,7 +125,7 @@ class ChildSet:
         return iter(self._kept)
 
     def find(self, name: str) -> Kept | None:
-        """Return a child; None: there is none of this name."""
+        """Return the child with a name, or None."""
         return self._kept.get(name)
 
     def names_of(self, creator: str) -> list[str]:
@@ -134,11 +134,11 @@ class ChildSet:
 
     @property
     def sign(self) -> ChildrenSign:
-        """The sign of the set: which children there are, in few words."""
+        """The sign of the set: the number of children and their digest."""
         return ChildrenSign(len(self._kept), f"{self._digest:016x}")
 
     def fits_beside(self, data: JsonObject) -> bool:
-        """Return whether one message can hold these children beside the value of their object."""
+        """Return whether one message can hold these children together with their object's value."""
         if not self._kept:
             return True  # a value alone has its own limit
         return self.size + _ENTRY * len(self._kept) + json_size(data) <= sync.VALUE_BYTES
@@ -150,20 +150,20 @@ class ChildSet:
             for name, kept in self._kept.items()
         }
 
-    # --- one by one -----------------------------------------------------------------------
+    # --- single children ----------------------------------------------------------------------
 
     def take(self, op: ChildOp) -> Refused | bool:
-        """Apply the operation of a creator; return whether it is new, a late one is not."""
+        """Apply the operation of a creator; return whether it is new, not late."""
         creator = self._creators.get(op.creator, _Creator())
-        there = self._kept.get(op.name)
+        child = self._kept.get(op.name)
         if op.version <= creator.said:
-            is_again = there is not None and there.version == op.version
+            is_again = child is not None and child.version == op.version
             return _LATE if op.act is MessageType.CREATE and not is_again else False
         if op.removes is not None:
-            if there is None or there.version != op.base:
-                # Something is missing here: the digest shows it, as the version stays.
+            if child is None or child.version != op.base:
+                # An earlier message is missing: the digest shows that, as the version stays.
                 return False
-            op = attrs.evolve(op, value=without_attribute(there.value, op.removes))
+            op = attrs.evolve(op, value=without_attribute(child.value, op.removes))
         refusal = self.refusal(op)
         if refusal is not None:
             return refusal
@@ -174,20 +174,20 @@ class ChildSet:
         return True
 
     def refusal(self, op: ChildOp) -> Refused | None:
-        """Return why an operation may not be done, before it is sent."""
+        """Return why an operation is not allowed, before it is sent."""
         creator = self._creators.get(op.creator, _Creator())
         if op.act is MessageType.DELETE:
             return None
-        there = self._kept.get(op.name)
-        # A creator that does not know whether its child was created sends it again.
-        if op.act is MessageType.CREATE and op.number <= creator.number and there is None:
+        child = self._kept.get(op.name)
+        # A creator that does not know whether its child was created creates it again.
+        if op.act is MessageType.CREATE and op.number <= creator.number and child is None:
             return Refused(Code.CONFLICT, "the numbers of children only grow")
         if _depth(op.value) > sync.CHILD_DEPTH:
             return Refused(Code.TOO_LARGE, f"its value is nested deeper than {sync.CHILD_DEPTH}")
         flaw = unsendable(op.value)
         if flaw is not None:
             return Refused(Code.TOO_LARGE, flaw.why)
-        return _no_room(op, there, creator, len(self._kept), self.size)
+        return _no_room(op, child, creator, len(self._kept), self.size)
 
     def _note_creator(self, op: ChildOp) -> None:
         creator = self._creators.pop(op.creator, None) or _Creator()
@@ -199,17 +199,17 @@ class ChildSet:
             self._creators.pop(idle or "", None)
 
     def _put(self, name: str, kept: Kept) -> None:
-        there = self._kept.get(name)
-        if there is not None:
-            self._count(name, there, -1)
+        former = self._kept.get(name)
+        if former is not None:
+            self._count(name, former, -1)
         self._kept[name] = kept
         self._count(name, kept, 1)
 
     def _drop(self, name: str) -> bool:
-        there = self._kept.pop(name, None)
-        if there is not None:
-            self._count(name, there, -1)
-        return there is not None
+        former = self._kept.pop(name, None)
+        if former is not None:
+            self._count(name, former, -1)
+        return former is not None
 
     def _count(self, name: str, kept: Kept, sign: int) -> None:
         creator = self._creators.setdefault(kept.creator, _Creator())
@@ -218,66 +218,67 @@ class ChildSet:
         self.size += sign * kept.size
         self._digest = (self._digest + sign * _digest(name, kept.version)) % _DIGESTS
 
-    # --- all at once ----------------------------------------------------------------------
+    # --- the whole set ---------------------------------------------------------------------
 
     def become(self, others: "dict[str, Kept]") -> list[str]:
-        """Have exactly these children from now on; return which are new, changed or gone.
+        """Replace the children by others; return the names of those that are new, changed or gone.
 
-        How far each creator has come is then what these show: what is later counts.
+        The last message of each creator is then the newest one that these children show; later
+        messages are applied.
         """
         for creator in self._creators.values():
             creator.said = 0
-        found = [name for name in self._kept if name not in others]
-        for name in found:
+        changed = [name for name in self._kept if name not in others]
+        for name in changed:
             self._drop(name)
         for name, kept in others.items():
-            there = self._kept.get(name)
-            if there is None or there.version != kept.version:
+            former = self._kept.get(name)
+            if former is None or former.version != kept.version:
                 self._put(name, kept)
-                found.append(name)
+                changed.append(name)
             creator = self._creators[kept.creator]
             creator.said = max(creator.said, kept.version)
             creator.number = max(creator.number, (split_name(name) or ("", 0))[1])
-        return found
+        return changed
 
 
 def children_in(shown: JsonObject | None) -> dict[str, Kept]:
-    """Read the children of one resource that the whole object shows.
+    """Read the children of one resource from the whole object.
 
-    What is none is left out; so is what is beyond the bounds of an object. Where no version
-    is given, any later operation counts.
+    Entries that are no children are left out, and so are children beyond the bounds of an object.
+    Where no version is given, any later operation is applied.
     """
-    found: dict[str, Kept] = {}
-    room = sync.CHILDREN_BYTES
+    children: dict[str, Kept] = {}
+    space = sync.CHILDREN_BYTES
     for name, entry in (shown or {}).items():
-        read, value = split_name(name), entry.get("value") if isinstance(entry, dict) else None
+        parts, value = split_name(name), entry.get("value") if isinstance(entry, dict) else None
         size = _size(name, value)
-        if read is None or not isinstance(entry, dict) or size > room:
+        if parts is None or not isinstance(entry, dict) or size > space:
             continue
-        if len(found) == sync.CHILDREN_OF_OBJECT:
+        if len(children) == sync.CHILDREN_OF_OBJECT:
             break
         version = entry.get("version")
-        kept = Kept(read[0], value, version if isinstance(version, int) else 0, size)
-        found[name], room = kept, room - size
-    return found
+        kept = Kept(parts[0], value, version if isinstance(version, int) else 0, size)
+        children[name], space = kept, space - size
+    return children
 
 
 def _no_room(
-    op: ChildOp, there: Kept | None, creator: _Creator, count: int, size: int
+    op: ChildOp, former: Kept | None, creator: _Creator, count: int, size: int
 ) -> Refused | None:
-    """Return the bound that a child would break; None: none."""
-    fresh, known = _size(op.name, op.value), 0 if there is None else there.size
-    more, one = fresh - known, 1 if there is None else 0
+    """Return the bound that a child would break, or None."""
+    size_after, known = _size(op.name, op.value), 0 if former is None else former.size
+    more, added = size_after - known, 1 if former is None else 0
     bounds = (
-        (fresh - len(op.name), sync.CHILD_BYTES, "a child of more than {} bytes"),
-        (creator.count + one, sync.CHILDREN_OF_CREATOR, "more than {} children of one creator"),
+        (size_after - len(op.name), sync.CHILD_BYTES, "a child of more than {} bytes"),
+        (creator.count + added, sync.CHILDREN_OF_CREATOR, "more than {} children of one creator"),
         (creator.size + more, sync.CREATOR_BYTES, "more than {} bytes of one creator"),
-        (count + one, sync.CHILDREN_OF_OBJECT, "more than {} children"),
+        (count + added, sync.CHILDREN_OF_OBJECT, "more than {} children"),
         (size + more, sync.CHILDREN_BYTES, "more than {} bytes of children"),
     )
-    for wanted, bound, what in bounds:
+    for wanted, bound, name in bounds:
         if wanted > bound:
-            return Refused(Code.TOO_LARGE, f"no object has {what.format(bound)}")
+            return Refused(Code.TOO_LARGE, f"no object has {name.format(bound)}")
     return None
 
 
@@ -309,27 +310,27 @@ def _digest(name: str, version: int) -> int:
 
 
 _SIGNS: Final = 256
-"""Signs of its own past by which a copy knows that it is not behind (ours)."""
+"""Number of its former signs that a copy remembers, to know that it is not behind (ours)."""
 
 _HEARD: Final = 1000
-"""Changes during a read is under way that are kept; then the oldest go (ours)."""
+"""Number of changes that are kept during a read; older ones are dropped (ours)."""
 
 
 class ChildrenPort(Protocol):
-    """What a copy of children asks of its host; no method calls the copy."""
+    """The calls of a copy of children to its host; none of them calls the copy."""
 
     def changed(self, name: str) -> None:
         """Show that a child came, changed or went."""
 
     def read(self, number: int) -> None:
-        """Read the whole object (M-41): some are missing, or too many are there.
+        """Read the whole object (M-41), since children are missing or should be gone.
 
         Args:
             number: Number of the read, for `read_failed`.
         """
 
     def say_again(self, act: MessageType, name: str) -> None:
-        """Send an operation of the own hyperty again, which the reporter's end lacks.
+        """Send an operation of the own hyperty again, since the reporter's end lacks it.
 
         The new message has a version of its own; the host passes it to `take`.
         """
@@ -343,7 +344,7 @@ class ChildrenCopyCore:
         port: The host.
 
     Attributes:
-        children: All of them; not to be changed.
+        children: All children; to be read only.
     """
 
     def __init__(self, keeper: str, port: ChildrenPort) -> None:
@@ -372,16 +373,17 @@ class ChildrenCopyCore:
     # --- inputs: `now` is the time on the host's clock ------------------------------------
 
     def take(self, op: ChildOp, now: float, *, is_reported: bool = False) -> None:
-        """Take an operation of a creator; also one of the own hyperty, once it is sent.
+        """Take an operation of a creator, or of the own hyperty once it is sent.
 
         Args:
             op: The operation.
             now: Seconds on the host's clock.
-            is_reported: Whether the reporter's end vouches for it: the creator was not heard here.
+            is_reported: Whether the reporter's end vouches for it: it did not come from the
+                creator.
         """
         is_own = op.creator == self._keeper
         if is_reported and is_own:
-            # Of its own children a copy takes nobody's word but its hyperty's.
+            # About its own children a copy believes only its hyperty.
             return
         if self._heard is not None:
             self._heard.append(op)
@@ -389,17 +391,17 @@ class ChildrenCopyCore:
             self._deleted[op.name] = None
             if len(self._deleted) > CHILDREN_OF_CREATOR:
                 self._deleted.pop(next(iter(self._deleted)))
-        # One more than fits here the reporter's end has refused, too.
-        taken = self.children.take(op)
-        if taken is not False and not (is_own or is_reported):
+        # A child that does not fit here was refused by the reporter's end, too.
+        result = self.children.take(op)
+        if result is not False and not (is_own or is_reported):
             self._sign_by = min(self._sign_by, now + QUIET)
         self._note()
         self._settle()
-        if taken is True:
+        if result is True:
             self._port.changed(op.name)
 
     def doubt(self, now: float) -> None:
-        """Read at once: messages may have been missed, and no sign will show it."""
+        """Read at once, since messages may have been missed that no sign will show."""
         self._due, self._is_check = min(self._due, now), False
         self._is_doubted = True
 
@@ -444,16 +446,16 @@ class ChildrenCopyCore:
     # --- reads ----------------------------------------------------------------------------
 
     def time_over(self, now: float) -> None:
-        """Do what is due."""
+        """Handle all deadlines that are over."""
         if now < self.deadline():
             return
-        # While it is a check, nothing but the silence of the reporter asks for it.
+        # A check is needed only because the reporter was silent.
         self._is_check |= now < self._due
         self._sign_by = math.inf
         self._reads += 1
         self._heard = deque(maxlen=_HEARD)
         self._pause = min(2 * self._pause, REPEAT_LAST)
-        # Without an answer, it is read again.
+        # Without an answer, the object is read again.
         self._due = now + REPEAT_LAST
         self._port.read(self._reads)
 
@@ -470,51 +472,51 @@ class ChildrenCopyCore:
         """Take the whole object with all its children.
 
         Args:
-            shown: As `childrenObjects` has them; None: the object did not say.
+            shown: The value of `childrenObjects`; None: the object has no such field.
             now: Seconds on the host's clock.
         """
-        since, self._heard = self._heard or (), None
+        later_ops, self._heard = self._heard or (), None
         is_check, self._is_check = self._is_check, False
         self._due, self._is_doubted = math.inf, False
         if shown is None:
-            # Its reporter has none, or too many to show them.
+            # Its reporter has no children, or too many to show them.
             self._due = math.inf if self._missed is None else now + self._pause
             return
         resource = shown.get(RESOURCES)
-        there = children_in(resource if isinstance(resource, dict) else None)
-        if is_check and not all(kept.version for kept in there.values()):
+        children = children_in(resource if isinstance(resource, dict) else None)
+        if is_check and not all(kept.version for kept in children.values()):
             return
         self._missed = None
-        again = self._find_unknown(there, {op.name for op in since})
-        for name in self.children.become(there):
+        repeats = self._find_unknown(children, {op.name for op in later_ops})
+        for name in self.children.become(children):
             self._port.changed(name)
-        for op in since:
-            # What was read may be newer; where it is not, this may be said to be new.
-            new = op if op.act is MessageType.DELETE else attrs.evolve(op, act=MessageType.UPDATE)
-            if self.children.take(new) is True:
+        for op in later_ops:
+            # The read child may be newer; if it is not, this operation may count as new.
+            newer = op if op.act is MessageType.DELETE else attrs.evolve(op, act=MessageType.UPDATE)
+            if self.children.take(newer) is True:
                 self._port.changed(op.name)
         self._note()
-        for act, name in again:
+        for act, name in repeats:
             self._port.say_again(act, name)
 
     def _find_unknown(
-        self, there: dict[str, Kept], since: AbstractSet[str]
+        self, children: dict[str, Kept], since: AbstractSet[str]
     ) -> list[tuple[MessageType, str]]:
-        """Keep, and return, operations of the keeper that the reporter's end does not show."""
-        again: list[tuple[MessageType, str]] = []
+        """Keep and return operations of the keeper that the reporter's end does not show."""
+        repeats: list[tuple[MessageType, str]] = []
         for name in self.children.names_of(self._keeper):
-            mine, theirs = self.children.find(name), there.get(name)
+            mine, theirs = self.children.find(name), children.get(name)
             is_known = theirs is not None and mine is not None and theirs.version >= mine.version
             if mine is None or is_known or name in since:
                 continue
             if self._may_again(name):
-                there[name] = mine
-                again.append((MessageType.UPDATE, name))
-        for name in [name for name in self._deleted if name in there and name not in since]:
+                children[name] = mine
+                repeats.append((MessageType.UPDATE, name))
+        for name in [name for name in self._deleted if name in children and name not in since]:
             if self._may_again(name):
-                del there[name]
-                again.append((MessageType.DELETE, name))
-        return again
+                del children[name]
+                repeats.append((MessageType.DELETE, name))
+        return repeats
 
     def _may_again(self, name: str) -> bool:
         self._again[name] += 1

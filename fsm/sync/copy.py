@@ -1,19 +1,19 @@
 """The observer's end of a data object: a copy that follows version by version.
 
 Changes are applied strictly in order; a gap, or a change that does not fit the value, makes the
-copy stale until the whole object was read (SYN-17, I-D3). Nothing is applied before the snapshot
-(I-D5). A read that fails is made again after a pause; a read without an answer when its time is
+copy stale until the whole object was read (SYN-17, I-D3). No change is applied before the snapshot
+(I-D5). A read that fails is repeated after a pause; a read without an answer, when its time is
 over.
 
-A last change that is lost leaves no gap, and the loss of the object's end leaves no sign at
-all. So the reporter repeats its last change, and a live copy that gets no message for long
-reads the object (I-D4). The read brings missed changes, or the answer that the object is
-gone, which ends the copy.
+If the last change is lost, no gap shows, and if the object's end is lost, nothing shows it. So the
+reporter repeats its last change, and a live copy that gets no message for a long time reads the
+object (I-D4). The read brings missed changes, or the answer that the object is gone, which ends the
+copy.
 
-Changes can make a value larger than any message that shows it whole. A copy that becomes
-larger than the value of an object may be ends: no peer can fill the memory.
+Changes can make a value larger than any message that shows it whole. A copy ends if it becomes
+larger than the value of an object may be, so no peer can fill the memory.
 
-The value is frozen (`specs.jsonvalue`): readers get it as it is.
+The value is frozen (`specs.jsonvalue`): readers get it without a copy.
 """
 
 import math
@@ -29,11 +29,11 @@ from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST, VALUE_BYTES
 
 _OBJECT_BYTES: Final = 6
-"""Bytes of JSON around a key and what it leads to: quotes, a colon, a comma, and brackets."""
+"""Number of bytes of JSON around a key and its value: quotes, colon, comma, and brackets."""
 
 
 class CopyPort(Protocol):
-    """What a copy asks of its host; no method calls the copy."""
+    """The calls of a copy to its host; none of them calls the copy."""
 
     def step(self, step: Step) -> None:
         """Trace a step of the machine."""
@@ -43,19 +43,19 @@ class CopyPort(Protocol):
 
         Args:
             version: Version of the value.
-            data: All of it.
+            data: The whole value.
             change: The change from the version before; None: the whole object came.
         """
 
     def read(self, number: int) -> None:
-        """Read the whole object (M-41): a change is missing, or may be.
+        """Read the whole object (M-41), since a change is or may be missing.
 
         Args:
             number: Number of the read, for `read_failed` and `not_found`.
         """
 
     def end(self, why: str) -> None:
-        """Stop: the copy has ended, and no more changes are applied (I-D7, I-D8)."""
+        """Note that the copy has ended, and no more changes are applied (I-D7, I-D8)."""
 
 
 class ObserverCore:
@@ -70,7 +70,7 @@ class ObserverCore:
         quiet: Seconds without a message after which a live copy reads; infinity: never.
 
     Attributes:
-        version: Version of the value; 0: there is none yet.
+        version: Version of the value; 0: there is no value yet.
         data: The value as of the last change applied; frozen.
     """
 
@@ -98,16 +98,16 @@ class ObserverCore:
         return min(self._until, self._read_at)
 
     def _step(self, trigger: Trigger, now: float, why: str = "") -> None:
-        """Enter a state, and begin its wait."""
-        given = {Condition.GAP} if trigger is Trigger.CHANGED else NOTHING
-        self._port.step(self._entity.step(trigger, why, given))
+        """Make a step, and begin the wait of the new state."""
+        conditions = {Condition.GAP} if trigger is Trigger.CHANGED else NOTHING
+        self._port.step(self._entity.step(trigger, why, conditions))
         self._until = now + self._entity.patience
         self._read_at = math.inf
 
     # --- inputs: `now` is the time on the host's clock ----------------------------------------
 
     def begin(self, now: float) -> None:
-        """The subscription is requested (M-36); changes may come from now on."""
+        """Note that the subscription is requested (M-36); changes may come from now on."""
         if self.state is not State.DELETED:
             self._step(Trigger.OBSERVE, now)
 
@@ -120,7 +120,7 @@ class ObserverCore:
             self._become(version, data)
 
     def become(self, whole: Snapshot | DataObject, now: float) -> None:
-        """Take the whole object: it came with a subscription's answer, or by a read."""
+        """Take the whole object from a subscription's answer or from a read."""
         if self.state is State.DELETED:
             return
         # Repeated reads that do not close the gap are spaced.
@@ -139,22 +139,22 @@ class ObserverCore:
         self._take(change, now)
 
     def doubt(self, why: str, now: float) -> None:
-        """Read what was published and is no change: after a pause, so that no peer causes many."""
+        """Read the object after a pause, since a published message was no change."""
         if self.state is State.LIVE:
             self._step(Trigger.CHANGED, now, why)
             self._read_at = now + READ_PAUSE
 
     def read_failed(self, read: int, why: str, now: float) -> None:
-        """Repeat a read later: no answer came, or there was no route."""
-        # Not while the next read is due already.
+        """Repeat a read later, since no answer came or there was no route."""
+        # Not if the next read is already due.
         if self.state is State.STALE and self._read_at == math.inf and read == self._reads:
             self._step(Trigger.READ_FAILED, now, why)
             self._read_at = now + READ_PAUSE
 
     def not_found(self, read: int, why: str, now: float) -> None:
-        """Look for the object again, at pauses that double, before it counts as gone.
+        """Read the object again, at pauses that double, before it counts as gone.
 
-        A node that has lost its state knows an object again only when its runtime has come
+        A node that has lost its state does not know an object until the object's runtime has come
         back. So only `GONE_READS` such answers in a row end the copy.
         """
         if self.state is State.DELETED or read != self._reads:
@@ -167,21 +167,21 @@ class ObserverCore:
         self._read_at = now + READ_PAUSE * 2.0 ** (self._not_found - 1)
 
     def give_up(self, why: str, now: float) -> None:
-        """End: the subscription or a read was refused for good, or the observer leaves."""
+        """End, since the subscription or a read was refused for good, or the observer leaves."""
         self._end(Trigger.GIVEN_UP, now, why, why)
 
     def delete(self, now: float) -> None:
-        """End: the object was deleted by its reporter (M-47)."""
+        """End, since the object was deleted by its reporter (M-47)."""
         self._end(Trigger.DELETED, now, "", "deleted by its reporter")
 
     def time_over(self, now: float) -> None:
-        """Do what is due."""
+        """Handle the deadline that is over."""
         if now < self.deadline():
             return
         if self.state is State.SYNCING:
             self.give_up("no snapshot came in time", now)
         elif self.state is State.LIVE:
-            # It may be as it was: the copy stays live, and the read may fail.
+            # The object may be unchanged: the copy stays live, and the read may fail.
             self._read()
             self._read_at = now + min(REPEAT_LAST, self._quiet)
         else:
@@ -192,12 +192,12 @@ class ObserverCore:
     # --- versions -----------------------------------------------------------------------------
 
     def _take(self, change: Change, now: float, pause: float = 0.0) -> None:
-        """Apply a change, or keep it; a gap is read after a pause."""
+        """Apply a change, or keep it; if there is a gap, read the object after a pause."""
         version, state = change.version, self.state
         if state is State.DELETED:
             return
         if state is not State.LIVE:
-            # The state, its wait and the read under way stay as they are.
+            # The state, its wait and the read under way do not change.
             self._keep(version, change)
             self._port.step(self._entity.step(Trigger.CHANGED))
             return
@@ -215,24 +215,24 @@ class ObserverCore:
             self._apply(change, now)
 
     def _gap(self, change: Change) -> str:
-        """Return why a change does not lead on from the value; empty: it does, or is late."""
-        version, has = change.version, self.version
-        if version > has + 1:
-            return f"{version} came after {has}"
-        is_next = version == has + 1
+        """Return why a change does not follow on the value; empty: it does, or it is late."""
+        version, present = change.version, self.version
+        if version > present + 1:
+            return f"{version} came after {present}"
+        is_next = version == present + 1
         return (
-            f"{version} does not fit {has}"
+            f"{version} does not fit {present}"
             if is_next and not is_applicable(self.data, change)
             else ""
         )
 
     def _become(self, version: int, data: JsonObject) -> None:
-        """Take a whole value, which has come in one message."""
+        """Take a whole value that has come in one message."""
         self.version, self.data, self._most = version, frozen_object(data), json_size(data)
         self._port.show(version, self.data, None)
 
     def _apply(self, change: Change, now: float) -> None:
-        """Make the value another; it is counted only when it may be too large."""
+        """Apply a change to the value, whose size is counted only if it may be too large."""
         data = frozen_object(apply_change(self.data, change))
         self._most += _most_brought(change)
         if self._most > VALUE_BYTES:
@@ -244,9 +244,9 @@ class ObserverCore:
         self._port.show(change.version, data, change)
 
     def _keep(self, version: int, change: Change) -> None:
-        """Keep a change that came early; of too many the oldest go.
+        """Keep a change that came early; if there are too many, drop the oldest.
 
-        Then the newest shows the gap, and the object is read: nothing is lost silently.
+        The newest change then shows the gap, and the object is read: no change is lost unnoticed.
         """
         if version > self.version:
             self._early[version] = change
@@ -271,9 +271,9 @@ class ObserverCore:
 
 
 def _most_brought(change: Change) -> int:
-    """Return how many bytes a change makes a value larger at most.
+    """Return the largest number of bytes that a change adds to a value.
 
-    Each segment of a path may be the key of a new object: it is written with brackets then.
+    Each segment of a path may be the key of a new object, which is written with brackets.
     """
     segments = 1 if change.attribute is None else change.attribute.count(".") + 1
     return json_size([change.attribute, change.value]) + _OBJECT_BYTES * segments

@@ -1,21 +1,21 @@
 """Timers of data objects: renewals of subscriptions at the observer's end, and repeats.
 
-The message by which an observer leaves may be lost, and a runtime that is killed sends none.
-So a subscription is granted for a time, its lease, which the observer's sync manager renews
-(SYN-20). Without a renewal the reporter's end removes the observer; if it is there all the same,
-it subscribes again.
+The message by which an observer leaves may be lost, and a runtime that is killed sends none. So a
+subscription is granted for a time, its lease, which the observer's sync manager renews (SYN-20).
+Without a renewal the reporter's end removes the observer; if the observer is still there, it
+subscribes again.
 
-The loss of a change shows when the next one comes; after the last one there is no next. So
-the last change is published again, the same change in a new message (I-D4): soon at first, then
-at pauses that double, for as long as there is an observer. An observer that has it already
-ignores it by its version. A lost message about a child can be detected in no other way: the next
-message is about another child. So the sign of an object's children is published when they have
-been at rest for a while, and then repeated as well; if they are never at rest, at the longest
-pause. Repeats keep a distance from each other, the one that is due longest goes first, and so
-they never use up the rate of a session.
+The loss of a change shows when the next one comes; after the last change there is no next one. So
+the last change is published again, the same change in a new message (I-D4): soon at first, then at
+pauses that double, for as long as there is an observer. An observer that has it already ignores it
+by its version. A lost message about a child can be detected in no other way, since the next message
+is about another child. So the sign of an object's children is published when they have not changed
+for a while, and then repeated as well; if they never stop changing, at the longest pause. There is
+a pause between any two repeats, and the one that is overdue longest goes first, so they never use
+up the rate of a session.
 
-One core of each kind serves all objects of a runtime. Times are of a clock that never goes
-back; it may stand still, or leap, while the machine sleeps.
+One core of each kind serves all objects of a runtime. Times are of a clock that never goes back; it
+may stand still, or leap, while the machine sleeps.
 """
 
 import math
@@ -32,7 +32,7 @@ from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
 IsObserved: TypeAlias = Callable[[str], bool]
-"""A test whether an object has observers now."""
+"""Returns whether the object with an address has observers now."""
 
 
 # ---- leases
@@ -42,23 +42,23 @@ _Pair: TypeAlias = tuple[str, str]
 
 
 RENEWED_AFTER: Final = 1 / 3
-"""Part of a lease after which it is renewed at the latest: two more attempts fit into it."""
+"""Fraction of a lease after which it is renewed at the latest: two more attempts fit into it."""
 
 _JITTER: Final = 1 / 4
-"""Part of that by which some are renewed earlier than others."""
+"""Fraction of that time by which renewals are spread, so that they do not come together."""
 
 _LAST_PAUSE: Final = 1 / 12
-"""Part of a lease to which the pauses between attempts grow."""
+"""Fraction of a lease that is the longest pause between attempts."""
 
 
 @attrs.define(slots=True)
 class _Grant:
-    """One observer's lease, at its own end.
+    """One observer's lease, at the observer's end.
 
     Attributes:
-        life: Seconds that it lasts.
-        pause: Before the next attempt, if this one is not answered.
-        when: When it is renewed next; infinity: that is being done.
+        life: Its duration in seconds.
+        pause: Seconds until the next attempt if this one is not answered.
+        when: Time of the next renewal; infinity: a renewal is under way.
     """
 
     life: float
@@ -67,7 +67,7 @@ class _Grant:
 
 
 class RenewalsCore:
-    """The leases granted to the observers of a runtime, and when each is to be renewed."""
+    """The leases granted to the observers of a runtime, and the times of their renewals."""
 
     def __init__(self) -> None:
         self._grants: dict[_Pair, _Grant] = {}
@@ -82,7 +82,7 @@ class RenewalsCore:
         Args:
             url: Address of the object.
             observer: Address of the observer.
-            life: Seconds that the lease lasts; infinity: it needs no renewal.
+            life: Duration of the lease in seconds; infinity: it needs no renewal.
             at: Seconds on the host's clock, and a random number between 0 and 1: observers that
                 came together do not renew together.
         """
@@ -94,12 +94,12 @@ class RenewalsCore:
         self._set((url, observer), now + life * RENEWED_AFTER * (1 - _JITTER * chance))
 
     def unanswered(self, url: str, observer: str, at: tuple[float, float]) -> None:
-        """Note that a renewal was not answered, or not decided; it is due again after a pause.
+        """Note that a renewal was not answered or decided, so it is due again after a pause.
 
         Args:
             url: Address of the object.
             observer: Address of the observer.
-            at: As of `granted`.
+            at: As in `granted`.
         """
         grant = self._grants.get((url, observer))
         if grant is None:
@@ -119,7 +119,7 @@ class RenewalsCore:
         self._alarms.set((url, observer), math.inf)
 
     def deadline(self) -> float:
-        """Return when `due` is to be asked; infinity: never."""
+        """Return when `due` should be called next; infinity: never."""
         return self._alarms.deadline()
 
     def due(self, now: float) -> list[_Pair]:
@@ -147,12 +147,12 @@ class RenewalsCore:
 
 @attrs.define(slots=True)
 class _Rest:
-    """What is repeated of one object, since it is new.
+    """The repeats of one object's last change or sign.
 
     Attributes:
-        when: When it is due; infinity: not before there is an observer again.
-        pause: Seconds until it is due after that.
-        latest: When it is due the first time, however often it becomes new until then.
+        when: Time of the next repeat; infinity: not before there is an observer again.
+        pause: Seconds between that repeat and the following one.
+        latest: Latest time of the first repeat, however often the object changes until then.
     """
 
     when: float
@@ -161,7 +161,7 @@ class _Rest:
 
 
 class RepeatTimes:
-    """The due times of what is repeated of each object."""
+    """The times of the next repeat for each object."""
 
     def __init__(self) -> None:
         self._rests: dict[str, _Rest] = {}
@@ -169,21 +169,21 @@ class RepeatTimes:
         self._not_before = -math.inf
 
     def begin(self, url: str, now: float, within: float = math.inf) -> None:
-        """Note that something is new: it is due soon, and then at pauses that double.
+        """Note a change: its first repeat is due soon, further ones at pauses that double.
 
         Args:
             url: Address of the object.
             now: Seconds on the host's clock.
-            within: Seconds after which it is due although it becomes new again and again.
+            within: Seconds after which it is due even if the object changes again and again.
         """
-        before = self._rests.get(url)
-        latest = now + within if before is None else min(before.latest, now + within)
+        former = self._rests.get(url)
+        latest = now + within if former is None else min(former.latest, now + within)
         when = min(now + REPEAT_FIRST, latest)
         self._rests[url] = _Rest(when, 2 * REPEAT_FIRST, latest)
         self._alarms.set(url, when)
 
     def observed(self, url: str, now: float) -> None:
-        """Note that an observer came: it has all that there is, and nothing is urgent.
+        """Note that an observer came, which has the present state, so no repeat is urgent.
 
         Args:
             url: Address of the object.
@@ -195,16 +195,16 @@ class RepeatTimes:
             self._alarms.set(url, rest.when)
 
     def forget(self, url: str) -> None:
-        """Repeat nothing of an object any more. Idempotent."""
+        """Stop the repeats of an object. Idempotent."""
         self._rests.pop(url, None)
         self._alarms.set(url, math.inf)
 
     def deadline(self) -> float:
-        """Return when `due` is to be asked; infinity: never."""
+        """Return when `due` should be called next; infinity: never."""
         return max(self._alarms.deadline(), self._not_before) if self._rests else math.inf
 
     def due(self, now: float, is_observed: IsObserved) -> str | None:
-        """Return the object of which something is repeated now; None: of none.
+        """Return the object of which a repeat is due now, or None.
 
         Args:
             now: Seconds on the host's clock.
@@ -222,28 +222,28 @@ class RepeatTimes:
                 self._alarms.set(url, rest.when)
                 return url
             else:
-                # A later observer has it from the beginning.
+                # A later observer gets the present state when it subscribes.
                 rest.when = rest.latest = math.inf
         return None
 
 
 class RepeatsCore(RepeatTimes):
-    """The last change of each object, and when it is due again."""
+    """The last change of each object, and the time of its next repeat."""
 
     def __init__(self) -> None:
         super().__init__()
-        # With the number of repeats still to be made; infinity: as long as there is an observer.
+        # With the number of repeats that remain; infinity: as long as there is an observer.
         self._last: dict[str, tuple[Change, float]] = {}
 
     def published(self, written: DataObject, change: Change, now: float) -> None:
         """Note a published change: its repeats begin, and those of older changes end.
 
-        A change of an internal component, such as the offer of a link, is repeated a few
-        times only: its own machine goes on from there.
+        A change of an internal component, such as the offer of a link, is repeated a few times
+        only: its own machine handles further losses.
 
         Args:
             written: The object with that change.
-            change: As it was published.
+            change: The change as it was published.
             now: Seconds on the host's clock.
         """
         is_of_part = scheme_of(written.reporter) == RUNTIME_SCHEME
@@ -256,7 +256,7 @@ class RepeatsCore(RepeatTimes):
         super().forget(url)
 
     def due_change(self, now: float, is_observed: IsObserved) -> tuple[str, Change] | None:
-        """Take an object and its change to repeat now; None: none is due.
+        """Take an object and its change to repeat now, or return None if none is due.
 
         Args:
             now: Seconds on the host's clock.
@@ -265,8 +265,8 @@ class RepeatsCore(RepeatTimes):
         url = self.due(now, is_observed)
         if url is None:
             return None
-        change, left = self._last[url]
-        self._last[url] = change, left - 1
-        if left <= 1:
+        change, remaining = self._last[url]
+        self._last[url] = change, remaining - 1
+        if remaining <= 1:
             self.forget(url)
         return url, change

@@ -1,9 +1,9 @@
-"""The list of an object's observers that its reporter sees.
+"""The list of an object's observers, as its reporter sees it.
 
-The reporter's hyperty gets each change of the list in a numbered message (SYN-23, M-53). A
-gap in the numbers shows what is missing, and the whole list is read. A reader of joins and
-leaves gets each of them while it keeps up, and otherwise the difference from the list that
-it saw last: taken in order they always lead to the present list.
+The reporter's hyperty gets each change of the list in a numbered message (SYN-23, M-53). A gap in
+the numbers shows that a change is missing, and the whole list is read. A reader of joins and leaves
+gets each of them while it keeps up, and otherwise the difference from the list that it saw last:
+applied in order, they always lead to the present list.
 """
 
 from collections import deque
@@ -27,7 +27,7 @@ class ObserverJoined:
 @final
 @attrs.frozen
 class ObserverLeft:
-    """An observer is gone: it left, was expelled, or its runtime is gone."""
+    """An observer left, was expelled, or its runtime is gone."""
 
     observer: str
 
@@ -50,7 +50,7 @@ class ObserversCore:
 
     @property
     def is_behind(self) -> bool:
-        """True if a change was missed: the whole list is to be read."""
+        """True if a change was missed, so the whole list must be read."""
         return self._newest > self._version
 
     def changed(self, change: ObserversChange) -> list[ObserverMove]:
@@ -71,8 +71,8 @@ class ObserversCore:
             return []
         self._version = whole.version
         self._newest = max(self._newest, whole.version)
-        before, self._there = self._there, dict.fromkeys(whole.observers)
-        return _moves(before, self._there)
+        former, self._there = self._there, dict.fromkeys(whole.observers)
+        return _moves(former, self._there)
 
     def _join(self, observers: tuple[str, ...]) -> list[ObserverMove]:
         fresh = [each for each in dict.fromkeys(observers) if each not in self._there]
@@ -87,10 +87,10 @@ class ObserversCore:
 
 
 class ObserversSeen:
-    """The position of one reader in the joins and leaves, which starts with the present list.
+    """The position of one reader in the joins and leaves.
 
     Args:
-        seen: The observers when it began.
+        seen: The observers at its beginning.
     """
 
     def __init__(self, seen: tuple[str, ...]) -> None:
@@ -99,14 +99,14 @@ class ObserversSeen:
         self._is_behind = False
 
     def add(self, moves: list[ObserverMove]) -> None:
-        """Add joins and leaves; of too many only the difference is kept."""
+        """Add joins and leaves; if there are too many, only the difference is kept."""
         self._waiting.extend(moves)
         if len(self._waiting) > OBSERVER_CHANGES_KEPT:
             self._waiting.clear()
             self._is_behind = True
 
     def next(self, observers: tuple[str, ...]) -> ObserverMove | None:
-        """Return the next move; None: there is none now.
+        """Return the next join or leave, or None if there is none now.
 
         Args:
             observers: The current observers.
@@ -126,5 +126,5 @@ class ObserversSeen:
 
 
 def _moves(before: dict[str, None], after: dict[str, None]) -> list[ObserverMove]:
-    left = [ObserverLeft(each) for each in before if each not in after]
-    return [*left, *(ObserverJoined(each) for each in after if each not in before)]
+    leaves = [ObserverLeft(each) for each in before if each not in after]
+    return [*leaves, *(ObserverJoined(each) for each in after if each not in before)]

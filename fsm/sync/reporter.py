@@ -1,21 +1,21 @@
 """The reporter's end of a data object: its observers, and the changes to publish.
 
-It counts versions, adds an observer before it gives out the snapshot (I-D6) and lets only
-the reporter write (I-D1). Connection objects of P2P links are ordinary objects of this
-machinery.
+It counts versions, adds an observer before it sends the snapshot (I-D6), and lets only the reporter
+write (I-D1). Connection objects of P2P links are ordinary objects here.
 
-Each subscription is an entity of the machine `object_subscription`. One that was refused or
-removed is forgotten: the next one of that observer is a new entity under the same key. It keeps
-the requests that are not answered yet, and the time when its question or its lease is over.
+Each subscription is an entity of the machine `object_subscription`. A subscription that was refused
+or removed is forgotten: the next one of that observer is a new entity under the same key. A
+subscription keeps the requests that are not answered yet, and the deadline of its question or its
+lease.
 
 Each invitation is an entity of the machine `invitation` (M-33, M-34). An observer with an open
-invitation is not invited again: the reporter's requests get the same answers.
+invitation is not invited again: all of the reporter's requests get the same answers.
 
-The reporter is not asked about allowed observers (SYN-04, SYN-11): invited and allowed ones; of
-a public object, all. After an observer was expelled its reporter decides on each request, even
-if the object is public (SYN-18, SYN-21).
+The reporter is not asked about allowed observers (SYN-04, SYN-11): invited and allowed ones, and
+all observers of a public object. After an observer was expelled, the reporter decides on each of
+its requests, even if the object is public (SYN-18, SYN-21).
 
-Of an object that its reporter wants stored, all that an observer could have seen, or relies on,
+If its reporter wants an object stored, everything that an observer could have seen, or relies on,
 is stored before it is sent (SYN-25).
 """
 
@@ -61,22 +61,22 @@ _SILENT: Final = "the reporter did not answer"
 
 
 class ReportPort(Protocol):
-    """What a reported object asks of its host; no method calls the object."""
+    """The calls of a reported object to its host; none of them calls the object."""
 
     def step(self, step: Step) -> None:
         """Trace a step of a subscription."""
 
     def row(self, row: RowChanged) -> None:
-        """Trace a change of the observers, or of those that are allowed (I-D9)."""
+        """Trace a change of the observers, or of the allowed observers (I-D9)."""
 
     def keep(self, change: stored.Keep) -> None:
-        """Store a change, if the object is stored; what follows is sent when that is done."""
+        """Store a change, if the object is stored; later messages are sent after that."""
 
     def written(self, snapshot: DataObject) -> None:
         """Trace that the object has a new version."""
 
     def publish(self, change: Change) -> None:
-        """Publish a change, whose version is set (M-40)."""
+        """Publish a change with its version (M-40)."""
 
     def ask(self, request: Message, observer: str, question: int) -> None:
         """Ask the reporter whether an observer may subscribe (M-39).
@@ -90,12 +90,13 @@ class ReportPort(Protocol):
     def grant(
         self, requests: Sequence[Message], terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Answer subscriptions of one observer, which is added already.
+        """Answer the subscriptions of one observer, which is added already.
 
         Args:
             requests: The requests.
-            terms: What the answers say besides the object.
-            is_whole: Whether they have the newest object; else the observer has it.
+            terms: The contents of the answers besides the object.
+            is_whole: Whether the answers contain the newest object; otherwise the observer has it
+                already.
         """
 
     def deny(self, requests: Sequence[Message], code: Code, why: str) -> None:
@@ -110,40 +111,41 @@ class ReportPort(Protocol):
         Args:
             requests: The requests of the reporter.
             observer: Address of the observer.
-            code: Its answer; below 200: more is to come.
+            code: Code of its answer; below 200: another answer follows.
             why: The description in the answer.
         """
 
     def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
-        """Send an observer no more messages, whether it reacts or not.
+        """Stop sending messages to an observer, whether it reacts or not.
 
         Args:
             observer: Address of the observer.
-            manager: The sync manager that subscribed it; empty: it was no observer, and may
-                have read the object.
-            is_over: Whether its lease is over, and it may subscribe again; else it was expelled.
+            manager: The sync manager that subscribed it; empty: it was not subscribed, but may have
+                read the object.
+            is_over: Whether its lease is over, so that it may subscribe again; otherwise it was
+                expelled.
         """
 
     def end(self, runtimes: tuple[str, ...]) -> None:
         """Notify the observers' runtimes that the object is deleted (M-47).
 
-        The host calls `notified` for each answer, and when the time for them is over.
+        The host calls `notified` for each answer, and when the time for answers is over.
         """
 
     def vacate(self) -> None:
-        """Remove what is left of the deleted object: it has no observers any more (SYN-22)."""
+        """Remove the deleted object for good: it has no observers any more (SYN-22)."""
 
 
 @attrs.define
 class _Subscription:
-    """One observer's subscription, while it is requested or active.
+    """One observer's subscription that is requested or active.
 
     Attributes:
-        manager: The sync manager that asked for it last.
-        lease: Seconds for which it is granted; None: it lasts.
+        manager: The sync manager that requested it last.
+        lease: Its duration in seconds; None: it needs no renewal.
         question: Number of the question to the reporter.
-        until: When the time of the question is over, or that of the lease.
-        requests: What is not answered yet.
+        until: Deadline of the question or of the lease.
+        requests: Requests that are not answered yet.
     """
 
     entity: Entity
@@ -173,14 +175,15 @@ class ReportedObject:
     Args:
         created: The object.
         port: The host.
-        allowed: Observers allowed from the beginning; at most `MAX_ALLOWED_OBSERVERS` are taken.
-        expelled: Observers that are not allowed although the object is public; as many at most.
+        allowed: Observers allowed from the beginning; at most `MAX_ALLOWED_OBSERVERS` are kept.
+        expelled: Observers that are not allowed although the object is public; the same maximum
+            applies.
         is_public: Whether all other observers are allowed.
 
     Attributes:
-        snapshot: The newest object, version included.
+        snapshot: The newest object, with its version.
         is_public: True if all observers are allowed but those that were expelled.
-        is_deleted: True if there is nothing to observe, read or change any more.
+        is_deleted: True if the object can no longer be observed, read or changed.
     """
 
     def __init__(
@@ -198,11 +201,11 @@ class ReportedObject:
         self._port = port
         self._allowed = dict.fromkeys(allowed[:MAX_ALLOWED_OBSERVERS])
         self._expelled = dict.fromkeys(expelled[-MAX_ALLOWED_OBSERVERS:] if is_public else ())
-        # Expelled observers that may not know of it yet, and try to renew their subscriptions.
+        # Expelled observers that may not know that they are, and try to renew their subscriptions.
         self._shut_out = dict.fromkeys(expelled[-MAX_ALLOWED_OBSERVERS:])
         self._subscriptions: dict[str, _Subscription] = {}
         self._alarms: Final[Alarms[str]] = Alarms()
-        # All wait equally long, so the first was the last to hear anything.
+        # All wait equally long, so they are sorted by their deadlines.
         self._invitations: dict[str, _Invitation] = {}
         self._undecided = 0
         self._questions = 0
@@ -212,17 +215,17 @@ class ReportedObject:
     @property
     def observers(self) -> tuple[str, ...]:
         """The observers, in the order of their subscriptions."""
-        return tuple(who for who, each in self._subscriptions.items() if each.is_active)
+        return tuple(observer for observer, each in self._subscriptions.items() if each.is_active)
 
     @property
     def runtimes(self) -> tuple[str, ...]:
-        """The runtimes of the observers, each once; it answers for all of its own (C-81)."""
+        """The runtimes of the observers, each once; a runtime answers for all of its own (C-81)."""
         all_ = self._subscriptions.values()
         return tuple(dict.fromkeys([runtime_of(each.manager) for each in all_ if each.is_active]))
 
     @property
     def asking(self) -> tuple[str, ...]:
-        """The runtimes of observers without a decision; a runtime may occur twice."""
+        """The runtimes of observers that wait for a decision; a runtime may occur twice."""
         all_ = self._subscriptions.values()
         return tuple(runtime_of(each.manager) for each in all_ if not each.is_active)
 
@@ -232,7 +235,7 @@ class ReportedObject:
         return subscription is not None and subscription.is_active
 
     def lease_of(self, observer: str) -> int | None:
-        """Return the lease of an observer in seconds; None: its subscription needs no renewal."""
+        """Return the lease of an observer in seconds, or None if it needs no renewal."""
         return self._subscriptions[observer].lease if self.is_observed_by(observer) else None
 
     def may_read(self, reader: str) -> bool:
@@ -241,7 +244,7 @@ class ReportedObject:
         return is_welcome or reader == self.snapshot.reporter
 
     def _welcome(self, observer: str) -> str:
-        """Return why an observer is allowed; empty: its reporter is to be asked."""
+        """Return why an observer is allowed; empty: its reporter must be asked."""
         if observer in self._allowed:
             return _ALLOWED
         return _PUBLIC if self.is_public and observer not in self._expelled else ""
@@ -249,7 +252,7 @@ class ReportedObject:
     # --- begin --------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Store and trace the object, which is new."""
+        """Store and trace the new object."""
         self._port.keep(stored.ObjectKept(self.snapshot.url, self.snapshot, self.is_public))
         for observer in self._allowed:
             self._port.keep(stored.GuestKept(self.snapshot.url, observer, may=True))
@@ -260,10 +263,10 @@ class ReportedObject:
     def restore(self, observers: Iterable[stored.ObserverKept], now: float) -> None:
         """Restore the observers of an earlier process; each is a new entity in this process."""
         for observer in observers:
-            there = self._enter(observer.observer, observer.manager, observer.lease)
-            self._port.step(there.entity.step(Trigger.REQUEST, _RESTORED))
+            subscription = self._enter(observer.observer, observer.manager, observer.lease)
+            self._port.step(subscription.entity.step(Trigger.REQUEST, _RESTORED))
             self._trace_observer(Op.ADD, observer.observer)
-            self._port.step(there.entity.step(Trigger.ACCEPT, _RESTORED))
+            self._port.step(subscription.entity.step(Trigger.ACCEPT, _RESTORED))
             self._begin_lease(observer.observer, now)
 
     # --- time ---------------------------------------------------------------------------------
@@ -274,24 +277,24 @@ class ReportedObject:
         return min(self._alarms.deadline(), math.inf if first is None else first.until)
 
     def time_over(self, now: float) -> None:
-        """End the questions, leases and invitations whose time is over.
+        """End the questions, leases and invitations whose deadlines have passed.
 
-        If the call is much too late, the machine has slept, and renewals are still to be read: then
-        all leases last for one more renewal.
+        If the call comes much too late, the machine has slept, and renewals are yet to be read:
+        then all leases are extended by the time of one renewal.
         """
         for observer in self._alarms.due(now):
-            there = self._subscriptions[observer]
-            if there.lease is not None and there.is_active and now - there.until > LEASE_SLACK:
-                there.until = now + there.lease * RENEWED_AFTER
-            if there.until > now:
-                self._alarms.set(observer, there.until)
-            elif there.is_active:
+            entry = self._subscriptions[observer]
+            if entry.lease is not None and entry.is_active and now - entry.until > LEASE_SLACK:
+                entry.until = now + entry.lease * RENEWED_AFTER
+            if entry.until > now:
+                self._alarms.set(observer, entry.until)
+            elif entry.is_active:
                 self._remove(observer, Trigger.EXPIRE)
-                self._port.cut_off(observer, there.manager, is_over=True)
+                self._port.cut_off(observer, entry.manager, is_over=True)
                 self._vacate()
             else:
                 self._refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, _SILENT)
-        for observer in [who for who, each in self._invitations.items() if each.until <= now]:
+        for observer in [name for name, each in self._invitations.items() if each.until <= now]:
             self._relay(observer, invitation.Trigger.SILENCE, Code.TIMEOUT, "no answer came")
 
     def _wait(self, observer: str, until: float) -> None:
@@ -299,7 +302,7 @@ class ReportedObject:
         self._alarms.set(observer, until)
 
     def _begin_lease(self, observer: str, now: float) -> None:
-        """Begin the lease of an observer, or begin it anew, if it has one."""
+        """Begin the lease of an observer, if it has one, or begin it again."""
         lease = self._subscriptions[observer].lease
         self._wait(observer, math.inf if lease is None else now + lease)
 
@@ -317,21 +320,21 @@ class ReportedObject:
 
         Args:
             request: The request of the observer's sync manager.
-            observer: The true observer.
-            lease: Seconds for which it is granted; None: it is never renewed, and lasts.
+            observer: The hyperty that observes, which is not the sender of the request.
+            lease: Duration of the lease in seconds; None: it needs no renewal.
             version: Version of the observer's copy, if this renews its subscription.
             now: Seconds on the host's clock.
         """
-        there = self._subscriptions.get(observer)
+        subscription = self._subscriptions.get(observer)
         if self.is_deleted:
             self._port.deny([request], Code.NOT_FOUND, _DELETED)
-        elif there is not None and there.is_active:
-            self._renew(there, request, observer, lease, version, now)
-        elif there is not None and len(there.requests) >= MAX_REPEATED_ASKS:
+        elif subscription is not None and subscription.is_active:
+            self._renew(subscription, request, observer, lease, version, now)
+        elif subscription is not None and len(subscription.requests) >= MAX_REPEATED_ASKS:
             self._port.deny([request], Code.TOO_LARGE, _REPEATED)
-        elif there is not None:
-            there.manager, there.lease = request.from_, lease
-            there.requests.append(request)
+        elif subscription is not None:
+            subscription.manager, subscription.lease = request.from_, lease
+            subscription.requests.append(request)
         elif version is not None and observer in self._shut_out:
             self._port.deny([request], Code.FORBIDDEN, _EXPELLED)
         else:
@@ -339,49 +342,49 @@ class ReportedObject:
             self._request(request, observer, lease, now)
 
     def _request(self, request: Message, observer: str, lease: int | None, now: float) -> None:
-        welcome = self._welcome(observer)
-        is_answerable = bool(welcome) or self._undecided < MAX_UNDECIDED
+        reason = self._welcome(observer)
+        is_answerable = bool(reason) or self._undecided < MAX_UNDECIDED
         if not is_answerable or len(self._subscriptions) >= MAX_ALLOWED_OBSERVERS:
             self._port.deny([request], Code.UNAVAILABLE, _CROWD)
             return
         self._undecided += 1
         self._questions += 1
-        there = self._enter(observer, request.from_, lease)
-        there.requests.append(request)
-        self._port.step(there.entity.step(Trigger.REQUEST))
-        if welcome:
-            self._accept(observer, now, welcome)
+        subscription = self._enter(observer, request.from_, lease)
+        subscription.requests.append(request)
+        self._port.step(subscription.entity.step(Trigger.REQUEST))
+        if reason:
+            self._accept(observer, now, reason)
         else:
-            self._wait(observer, now + there.entity.patience)
+            self._wait(observer, now + subscription.entity.patience)
             self._port.ask(request, observer, self._questions)
 
     def _enter(self, observer: str, manager: str, lease: int | None) -> _Subscription:
         entity = Entity(OBJECT_SUBSCRIPTION, f"{self.snapshot.url}|{observer}")
-        there = _Subscription(entity, manager, lease, self._questions)
-        self._subscriptions[observer] = there
-        return there
+        subscription = _Subscription(entity, manager, lease, self._questions)
+        self._subscriptions[observer] = subscription
+        return subscription
 
     def _renew(
         self,
-        there: _Subscription,
+        subscription: _Subscription,
         request: Message,
         observer: str,
         lease: int | None,
         version: int | None,
         now: float,
     ) -> None:
-        """Take a retry, or a renewal: an active observer gets the object again.
+        """Take a repeated request, or a renewal, and send the object to an active observer again.
 
         The object is not sent to an observer that has this version and the same terms.
         """
         manager = request.from_
-        is_as_before = (there.manager, there.lease) == (manager, lease)
-        there.manager, there.lease = manager, lease
+        is_as_before = (subscription.manager, subscription.lease) == (manager, lease)
+        subscription.manager, subscription.lease = manager, lease
         is_whole = not is_as_before or version != self.snapshot.version
         if is_whole:
             self._port.keep(stored.ObserverKept(self.snapshot.url, observer, manager, lease))
         if lease is not None:
-            self._port.step(there.entity.step(Trigger.RENEW))
+            self._port.step(subscription.entity.step(Trigger.RENEW))
         self._begin_lease(observer, now)
         renewed: JsonObject = {} if version is None else {"renewed": True}
         self._port.grant([request], renewed | _terms(lease), is_whole=is_whole)
@@ -389,13 +392,13 @@ class ReportedObject:
     def accept(self, observer: str, question: int, now: float) -> None:
         """Admit an observer: the reporter has accepted it (M-39 answered 200).
 
-        An answer to an older question, from before an expulsion, does not count.
+        An answer to an older question, from before an expulsion, is ignored.
         """
         if self._is_asked(observer, question):
             self._accept(observer, now)
 
     def refuse(self, observer: str, why: str, question: int) -> None:
-        """Refuse an observer: the reporter does, or does not decide."""
+        """Refuse an observer that the reporter refuses, or does not decide about."""
         if self._is_asked(observer, question):
             self._refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, why)
 
@@ -408,22 +411,22 @@ class ReportedObject:
 
     def _accept(self, observer: str, now: float, why: str = "") -> None:
         """Make a waiting observer active, before it is given the object (I-D6)."""
-        there = self._subscriptions[observer]
-        requests, there.requests = there.requests, []
+        subscription = self._subscriptions[observer]
+        requests, subscription.requests = subscription.requests, []
         key = self.snapshot.url, observer
         self._undecided -= 1
-        self._port.keep(stored.ObserverKept(*key, there.manager, there.lease))
+        self._port.keep(stored.ObserverKept(*key, subscription.manager, subscription.lease))
         self._trace_observer(Op.ADD, observer)
-        self._port.step(there.entity.step(Trigger.ACCEPT, why))
+        self._port.step(subscription.entity.step(Trigger.ACCEPT, why))
         self._alarms.set(observer, math.inf)
         self._begin_lease(observer, now)
-        self._port.grant(requests, _terms(there.lease))
+        self._port.grant(requests, _terms(subscription.lease))
 
     def _refuse(self, observer: str, trigger: Trigger, code: Code, why: str) -> None:
         """Forget a waiting subscription, and answer it."""
-        there = self._forget(observer, trigger, why)
+        subscription = self._forget(observer, trigger, why)
         self._undecided -= 1
-        self._port.deny(there.requests, code, why)
+        self._port.deny(subscription.requests, code, why)
 
     def _remove(self, observer: str, trigger: Trigger, why: str = "") -> None:
         """Forget an active observer."""
@@ -432,26 +435,26 @@ class ReportedObject:
         self._trace_observer(Op.DEL, observer)
 
     def _forget(self, observer: str, trigger: Trigger, why: str) -> _Subscription:
-        there = self._subscriptions.pop(observer)
+        subscription = self._subscriptions.pop(observer)
         self._alarms.set(observer, math.inf)
-        self._port.step(there.entity.step(trigger, why))
-        return there
+        self._port.step(subscription.entity.step(trigger, why))
+        return subscription
 
     def unsubscribe(self, observer: str, manager: str) -> None:
-        """Remove an observer that leaves (M-43); only the manager that brought it can say so."""
-        there = self._subscriptions.get(observer)
-        if there is None or there.manager != manager:
+        """Remove an observer that leaves (M-43), by request of the manager that subscribed it."""
+        subscription = self._subscriptions.get(observer)
+        if subscription is None or subscription.manager != manager:
             return
-        if there.is_active:
+        if subscription.is_active:
             self._remove(observer, Trigger.UNSUBSCRIBE)
             self._vacate()
         else:
             self._refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
 
-    # --- the reporter: a refusal is returned, else it is done -----------------------------------
+    # --- requests of the reporter; a refusal is returned ---------------------------------------
 
     def allow(self, by: str, observer: str, now: float) -> Refused | None:
-        """Allow an observer, which may then subscribe unasked (SYN-04)."""
+        """Allow an observer, which may then subscribe without a decision (SYN-04)."""
         refusal = self._refusal(by)
         if refusal is not None:
             return refusal
@@ -467,7 +470,7 @@ class ReportedObject:
         return None
 
     def invite(self, request: Message, observer: str, now: float) -> Refused | None:
-        """Allow an observer, and invite it; the request gets its answers (M-33)."""
+        """Allow an observer and invite it; the request gets the observer's answers (M-33)."""
         refusal = self.allow(request.from_, observer, now)
         if refusal is not None:
             return refusal
@@ -481,25 +484,25 @@ class ReportedObject:
         return None
 
     def take_answer(self, observer: str, code: int, why: str, now: float) -> None:
-        """Take an answer to an invitation, the observer's or a router's for it (M-34).
+        """Take an answer to an invitation, from the observer or from a router in its place (M-34).
 
         Args:
             observer: Address of the observer.
-            code: Any; 408: no answer came.
+            code: Code of the answer; 408: no answer came.
             why: The description in the answer.
             now: Seconds on the host's clock.
         """
-        there = self._invitations.get(observer)
-        if there is not None:
-            there.until = now + there.entity.patience
+        waiting = self._invitations.get(observer)
+        if waiting is not None:
+            waiting.until = now + waiting.entity.patience
             self._relay(observer, _meaning(code), code, why)
 
     def _relay(self, observer: str, trigger: invitation.Trigger, code: int, why: str) -> None:
-        there = self._invitations.pop(observer)
-        self._port.step(there.entity.step(trigger, why))
-        if not there.entity.may_end:
-            self._invitations[observer] = there
-        self._port.relay(there.requests, observer, code, why)
+        waiting = self._invitations.pop(observer)
+        self._port.step(waiting.entity.step(trigger, why))
+        if not waiting.entity.may_end:
+            self._invitations[observer] = waiting
+        self._port.relay(waiting.requests, observer, code, why)
 
     def expel(self, by: str, observer: str) -> Refused | None:
         """Withdraw the allowance and the subscription of an observer; it may ask again (SYN-21).
@@ -520,35 +523,35 @@ class ReportedObject:
             self._port.keep(stored.GuestKept(*key, may=False))
         else:
             self._port.keep(stored.Forgotten(stored.GuestKept, key))
-        there = self._subscriptions.get(observer)
-        if there is not None and there.is_active:
+        entry = self._subscriptions.get(observer)
+        if entry is not None and entry.is_active:
             self._remove(observer, Trigger.UNSUBSCRIBE, _EXPELLED)
-        elif there is not None:
+        elif entry is not None:
             self._refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, _EXPELLED)
-        self._port.cut_off(observer, "" if there is None else there.manager, is_over=False)
+        self._port.cut_off(observer, "" if entry is None else entry.manager, is_over=False)
         return None
 
     def change(self, by: str, change: ChangeObject) -> Refused | None:
-        """Change the object, and publish the change; only the reporter may (I-D1)."""
+        """Change the object by request of its reporter, and publish the change (I-D1)."""
         refusal = self._refusal(by)
         if refusal is None:
             self._change(by, change)
         return refusal
 
     def remove(self, by: str, attribute: str) -> Refused | None:
-        """Delete an attribute at a dotted path; if it is absent, nothing is changed (M-46)."""
+        """Delete the attribute at a dotted path; if there is none, nothing is changed (M-46)."""
         refusal = self._refusal(by)
         if refusal is None and value_at(self.snapshot.data, attribute) is not ABSENT:
             self._change(by, ChangeObject(self.snapshot.url, attribute))
         return refusal
 
     def _change(self, by: str, change: ChangeObject) -> None:
-        before, version = self.snapshot.data, self.snapshot.version + 1
-        data = apply_change(before, change)
+        former, version = self.snapshot.data, self.snapshot.version + 1
+        data = apply_change(former, change)
         self.snapshot = attrs.evolve(self.snapshot, version=version, data=data)
         self._port.keep(stored.ObjectKept(self.snapshot.url, self.snapshot, self.is_public))
         self._port.written(self.snapshot)
-        self._port.publish(published_change(before, data, change, version, by))
+        self._port.publish(published_change(former, data, change, version, by))
 
     def _refusal(self, by: str) -> Refused | None:
         if self.is_deleted:
@@ -560,16 +563,16 @@ class ReportedObject:
     # --- end ----------------------------------------------------------------------------------
 
     def delete(self, by: str) -> Refused | None:
-        """Delete the object; only its reporter may (M-46)."""
+        """Delete the object by request of its reporter (M-46)."""
         refusal = self._refusal(by)
         if refusal is None:
             self.is_deleted = True
             self._port.keep(stored.Forgotten(stored.ObjectKept, (self.snapshot.url,)))
-            for observer in [who for who in self._subscriptions if self._is_waiting(who)]:
+            for observer in [name for name in self._subscriptions if self._is_waiting(name)]:
                 self._refuse(observer, Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
-            gone = invitation.Trigger.OBJECT_DELETED
+            reason = invitation.Trigger.OBJECT_DELETED
             for observer in tuple(self._invitations):
-                self._relay(observer, gone, Code.NOT_FOUND, _DELETED)
+                self._relay(observer, reason, Code.NOT_FOUND, _DELETED)
             self._port.end(self.runtimes)
             self._vacate()
         return refusal
@@ -578,12 +581,12 @@ class ReportedObject:
         """Remove the observers in runtimes that know that the object is deleted (SYN-22).
 
         Args:
-            runtimes: Addresses of the runtimes; None: all, as the time to answer is over.
+            runtimes: Addresses of the runtimes; None: all, since the time to answer is over.
         """
         if self.is_deleted and self._subscriptions:
-            for who, each in list(self._subscriptions.items()):
+            for observer, each in list(self._subscriptions.items()):
                 if runtimes is None or runtime_of(each.manager) in runtimes:
-                    self._remove(who, Trigger.OBJECT_DELETED)
+                    self._remove(observer, Trigger.OBJECT_DELETED)
             self._vacate()
 
     def _vacate(self) -> None:
@@ -591,7 +594,7 @@ class ReportedObject:
             self._port.vacate()
 
     def end_all(self) -> None:
-        """End all subscriptions and invitations without messages: the runtime stops."""
+        """End all subscriptions and invitations without messages, since the runtime stops."""
         waiting = [who for who in self._subscriptions if self._is_waiting(who)]
         for observer in (*waiting, *self.observers):
             self._forget(observer, Trigger.OBJECT_DELETED, _DELETED if observer in waiting else "")
@@ -614,7 +617,7 @@ def _terms(lease: int | None) -> JsonObject:
 
 
 def _meaning(code: int) -> invitation.Trigger:
-    """Return what an answer means for an invitation."""
+    """Return the trigger of the machine for an answer to an invitation."""
     if code < FIRST_FINAL:
         return invitation.Trigger.PROVISIONAL
     if code <= LAST_SUCCESS:

@@ -1,14 +1,15 @@
 """The routes of an object's changes, at the reporter's end and at an observer's runtime.
 
-To each runtime that observes an object there is exactly one route (I-D12): that of the last
-request of its sync manager, the node or a link. It counts as soon as an observer there is
-active. When another link leads to a runtime, or none, changes go by the node until it asks again.
+There is exactly one route to each runtime that observes an object (I-D12): the route of the last
+request of its sync manager, which is the node or a link. It is used as soon as an observer there is
+active. When the link to a runtime is gone or another one, changes go by the node until it asks
+again.
 
-To the observers of a runtime changes come by a path at a node, or by the live link to the
-reporter's runtime: never by both (P2P-30, SYN-27). A link is taken as soon as one is live,
-unless an observer wants none; it is left when it is no longer live, or no longer leads there.
-One move is made at a time, and the new route is there before the old one is given up. The
-reporter goes by the last request it got, so where that is in doubt the request is repeated.
+The observers of a runtime get changes by a path at a node, or by the live link to the reporter's
+runtime, never by both (P2P-30, SYN-27). A link is used as soon as one is live, unless an observer
+excludes links; it is left when it is no longer live, or no longer leads there. One move is made at
+a time, and the new route is set before the old one is given up. The reporter uses the route of the
+last request it got, so if that is in doubt the request is repeated.
 """
 
 from collections.abc import Callable
@@ -20,23 +21,24 @@ class Moving(Enum):
     """The result of a move."""
 
     DONE = auto()
-    """The reporter's end goes by it."""
+    """The reporter's end uses the new route."""
 
     REFUSED = auto()
-    """It does not, and goes by what it went by before."""
+    """The reporter's end still uses the old route."""
 
     UNSURE = auto()
-    """It may or may not go by it: nothing was heard of it."""
+    """It is unknown which route the reporter's end uses, since no answer came."""
 
 
 class ObserverRoute:
-    """The route of one object's changes.
+    """The route by which the changes of one object come to an observing runtime.
 
     Args:
-        move: Has the changes routed by a link; None: by the node. The host then calls `moved`.
+        move: Has the changes sent by a link, or by the node if it is None. The host then calls
+            `moved`.
 
     Attributes:
-        used: The link by which they come; None: they come by the node.
+        used: The link by which changes come; None: they come by the node.
     """
 
     def __init__(self, move: Callable[[str | None], None]) -> None:
@@ -73,7 +75,7 @@ class ObserverRoute:
 
         Args:
             observer: Address of the observer.
-            p2p: True: by a link only; False: by the node only; None: by any route.
+            p2p: True: by a link only; False: by the node only; None: either.
         """
         self._preferences[observer] = p2p
         self._move()
@@ -84,11 +86,11 @@ class ObserverRoute:
         self._move()
 
     def opened(self, link: str | None, barred: str | None = None) -> None:
-        """Note by which route the first observer subscribed.
+        """Note the route by which the first observer subscribed.
 
         Args:
             link: The link; None: the node.
-            barred: The link that failed before: it is not tried again.
+            barred: A link that failed before and is not tried again.
         """
         self._is_open, self.used, self._link = True, link, link or barred
         self._barred = barred
@@ -97,8 +99,8 @@ class ObserverRoute:
     def asked(self, link: str | None) -> None:
         """Note that another observer subscribed by a route, and was answered.
 
-        If that is not the route in use, the reporter's end may use it now. During a move it is not
-        known which of the two requests reached the reporter last.
+        If that route is not the one in use, the reporter's end may use it now. During a move it is
+        unknown which of the two requests reached the reporter last.
         """
         self._is_unsure = self._is_unsure or self._is_moving or link != self.used
         self._move()
@@ -106,7 +108,7 @@ class ObserverRoute:
     def link_is(self, link: str | None) -> None:
         """Note which live link leads to the reporter's runtime; None: none does.
 
-        A link that goes during a move to it, and is back before the end of the move, was lost at
+        If a link ends during a move to it, and is back before the end of the move, it was lost at
         the reporter's end, too, which sends by the node again.
         """
         if link != self._link:
@@ -116,7 +118,7 @@ class ObserverRoute:
         self._move()
 
     def moved(self, link: str | None, how: Moving) -> None:
-        """Note how a move ended; changes in the meantime may cause the next one.
+        """Note the result of a move; changes in the meantime may cause the next one.
 
         Args:
             link: The link moved to; None: the node.
@@ -133,25 +135,25 @@ class ObserverRoute:
     def _move(self) -> None:
         if self._is_moving or not self._is_open:
             return
-        aim = self._link if self.may_use_links and self._link != self._barred else None
-        if aim != self.used or self._is_unsure:
+        target = self._link if self.may_use_links and self._link != self._barred else None
+        if target != self.used or self._is_unsure:
             self._is_moving, self._is_unsure = True, False
-            self._request_move(aim)
+            self._request_move(target)
 
 
 class RoutesPort(Protocol):
-    """What the routes to observers ask of their host; no method calls them."""
+    """The calls of the routes to observers to their host; none of them calls the routes."""
 
     def add_link(self, link: str) -> None:
         """Send the changes of the object over a link, too."""
 
     def remove_link(self, link: str) -> None:
-        """Send the changes of the object over that link no longer."""
+        """Stop sending the changes of the object over a link."""
 
     def set_reached(self, *, is_all: bool) -> None:
         """Note whether links reach all runtimes with observers of the object.
 
-        Then the node need not hear of its children.
+        If they do, the node need not be told of the object's children.
         """
 
 
@@ -181,14 +183,14 @@ class ReportRoutes:
             self.asked[runtime] = link
 
     def counts(self, runtime: str) -> None:
-        """Use the route of the last subscription for a runtime, which has an active observer."""
-        used, wanted = self._used.pop(runtime, None), self.asked.get(runtime)
-        if wanted is not None:
-            self._used[runtime] = wanted
-        if used is not None and used != wanted:
+        """Use the route of the last subscription for a runtime with an active observer."""
+        used, link = self._used.pop(runtime, None), self.asked.get(runtime)
+        if link is not None:
+            self._used[runtime] = link
+        if used is not None and used != link:
             self._port.remove_link(used)
-        if wanted is not None and used != wanted:
-            self._port.add_link(wanted)
+        if link is not None and used != link:
+            self._port.add_link(link)
 
     @property
     def direct(self) -> frozenset[str]:

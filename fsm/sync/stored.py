@@ -1,12 +1,12 @@
-"""The state of data objects that outlives the process, and its restore (SYN-25, SYN-28).
+"""The rows of data objects that outlive the process, and their restore (SYN-25, SYN-28).
 
-Of an object that its reporter wants stored, everything is kept that an observer could have
-seen, or relies on: its value and version, its observers with their sync managers, the
-allowed observers. A `ReportedObject` says what is to be written before it says anything that
-relies on it. `Rest` is the content of a file: the sum of all that was written.
+If its reporter wants an object stored, everything is kept that an observer could have seen or
+relies on: the value and version, the observers with their sync managers, the allowed observers. A
+`ReportedObject` names each row to write before it sends a message that relies on it. `Rest` is the
+content of a file: the sum of all that was written.
 
-Each class of rows is one table of the file, and its fields are the columns; the first of them,
-as many as `KEYS` says, identify the row.
+Each class of rows is one table of the file, and its fields are the columns; the first columns, as
+many as `KEYS` says, identify the row.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +20,7 @@ from specs.jsonvalue import JsonObject
 
 @attrs.frozen(slots=True)
 class ObjectKept:
-    """An object has this value and version.
+    """The value and version of an object.
 
     Attributes:
         is_public: Whether every hyperty may observe it.
@@ -33,10 +33,10 @@ class ObjectKept:
 
 @attrs.frozen(slots=True)
 class ObserverKept:
-    """A hyperty observes an object, by this sync manager.
+    """A hyperty that observes an object, and the sync manager that subscribed it.
 
     Attributes:
-        lease: Seconds that its subscription lasts; None: it needs no renewal.
+        lease: Duration of its subscription in seconds; None: it needs no renewal.
     """
 
     url: str
@@ -47,7 +47,7 @@ class ObserverKept:
 
 @attrs.frozen(slots=True)
 class GuestKept:
-    """The reporter has allowed an observer, or expelled it."""
+    """An observer that the reporter has allowed or expelled."""
 
     url: str
     guest: str
@@ -74,7 +74,7 @@ class CopyKept:
 
 @attrs.frozen(slots=True)
 class HomeKept:
-    """A hyperty of this runtime has an address.
+    """The address of a hyperty of this runtime.
 
     Attributes:
         descriptor: Catalogue address by which the hyperty is recognised.
@@ -86,7 +86,7 @@ class HomeKept:
 
 @attrs.frozen(slots=True)
 class SessionKept:
-    """The session with the node of a domain has this token."""
+    """The token of the session with the node of a domain."""
 
     domain: str
     token: str = attrs.field(repr=False)
@@ -107,15 +107,15 @@ KEYS: Final[dict[type[Row], int]] = {
     HomeKept: 1,
     SessionKept: 1,
 }
-"""How many fields of a row identify it. Objects stand before the rows about them."""
+"""Number of fields that identify a row, by class. Objects come before the rows about them."""
 
 ABOUT_OBJECT: Final = (ObserverKept, GuestKept, ChildrenKept)
-"""Rows that belong to an object, and go with it; without it they are not stored."""
+"""Classes of rows that belong to an object: stored and removed together with the object."""
 
 
 @attrs.frozen(slots=True)
 class Forgotten:
-    """A row is stored no more; with an object all rows about it go."""
+    """The removal of a row; with an object, all rows about it are removed."""
 
     kind: type[Row]
     key: _Key
@@ -129,10 +129,10 @@ _R = TypeVar(
 
 
 class Rest:
-    """All that one runtime has stored."""
+    """All rows that one runtime has stored."""
 
     def __init__(self) -> None:
-        # By kind, by the first field of the key, and by the whole key.
+        # Rows by class, by the first field of the key, and by the whole key.
         self._rows: Final[dict[type[Row], dict[str, dict[_Key, Row]]]] = {kind: {} for kind in KEYS}
 
     def __iter__(self) -> Iterator[Row]:
@@ -140,18 +140,18 @@ class Rest:
         return (row for table in tables for rows in table.values() for row in rows.values())
 
     def rows(self, kind: type[_R], first: str | None = None) -> list[_R]:
-        """Return the rows of a kind; with a first field of the key, those that have it."""
+        """Return the rows of a class; with a first field of the key, only those that have it."""
         table = self._rows[kind]
-        found = table.values() if first is None else (table.get(first, {}),)
-        return [row for rows in found for row in rows.values() if isinstance(row, kind)]
+        groups = table.values() if first is None else (table.get(first, {}),)
+        return [row for rows in groups for row in rows.values() if isinstance(row, kind)]
 
     def find(self, kind: type[_R], *key: str) -> _R | None:
-        """Return the row of a key; None: it is not stored."""
+        """Return the row with a key, or None if it is not stored."""
         row = self._rows[kind].get(key[0], {}).get(key)
         return row if isinstance(row, kind) else None
 
     def follow(self, changes: Iterable[Keep]) -> None:
-        """Apply what was written; rows about an object that is not stored are ignored."""
+        """Apply changes; rows about an object that is not stored are ignored."""
         for change in changes:
             if isinstance(change, Forgotten):
                 self._forget(change)
@@ -169,6 +169,6 @@ class Rest:
 
     @property
     def tenants(self) -> set[str]:
-        """The hyperties of which something is stored."""
+        """Return the hyperties of which any row is stored."""
         reporters = {each.value.reporter for each in self.rows(ObjectKept)}
         return reporters | {each.observer for each in self.rows(CopyKept)}

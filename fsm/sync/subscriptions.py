@@ -1,24 +1,22 @@
 """The subscriptions of runtimes to addresses, at a message node (MN-14..MN-17, I-M5..I-M7).
 
 Each pair of an address and a runtime, a path, is an entity of
-`fsm.machines.sync.node_subscription`. A node may hold millions, so none is kept as an object:
-its state is kept, and the observers that the owner consented to, in dictionaries;
-a step makes the entity anew. Most paths serve one observer: one is kept as it is, and only
-several as a tuple.
+`fsm.machines.sync.node_subscription`. A node may hold millions of paths, so they are not kept as
+objects: dictionaries hold their states, and the observers that the owner consented to; a step
+restores the entity. Most paths serve one observer, which is kept without a tuple.
 
-A path on a part of a foreign object is held until the owner consents to an observer
-of the runtime (S3, T4); with the last observer it is held again. The owner's consent
-holds for all paths of the runtime on that object, also for those that follow.
+A path on a part of a foreign object is held until the owner consents to an observer of the runtime
+(S3, T4); when the last observer is gone, it is held again. The owner's consent is valid for all
+paths of the runtime on that object, also for later ones.
 
-Consent of owners to be observed is read from the messages that pass a node. The observer's
-runtime sets its path, and then asks the owner: `subscribe` to the object or
-its `subscription` address, or `read` of it (M-38, M-41, SC-30). The core remembers such
-requests, of runtimes that have a path which waits for consent, until the owner's answer
-passes or the time for it is over. Only the owner's answer to that request counts: an answer
-to any other, such as the end of a subscription (M-43), is no consent. The key of a request
-is its ends and its id, which the requester chooses. So a consent counts only if the answer
-contains the object, which an owner sends to observers only, and an id that two requests share
-counts for neither.
+The consent of owners is read from the messages that pass a node. The observer's runtime sets its
+path, and then asks the owner: by `subscribe` to the object or its `subscription` address, or by
+`read` of it (M-38, M-41, SC-30). The core remembers such requests of runtimes that have a held
+path, until the owner's answer passes or the time for it is over. Only the owner's answer to that
+request counts: an answer to another one, such as the end of a subscription (M-43), is no consent.
+The key of a request is its ends and its id, which the requester chooses. So a consent counts only
+if the answer contains the object, which an owner sends to observers only; and if two requests have
+the same id, no answer to it counts.
 """
 
 from collections import OrderedDict
@@ -39,11 +37,11 @@ from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Op
 
 Observers: TypeAlias = str | tuple[str, ...] | None
-"""The observers that the owner consented to: one, several; None: the path needs no consent."""
+"""The observers that the owner consented to: one or several; None: the path needs no consent."""
 
 
 def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return them one by one."""
+    """Return the observers as a tuple."""
     return (observers,) if isinstance(observers, str) else observers
 
 
@@ -59,23 +57,23 @@ def _join(known: Observers, observer: str) -> Observers:
 
 
 def _without(known: str | tuple[str, ...], observer: str) -> Observers:
-    """Return the observers of a path without one; None: there is none left."""
+    """Return the observers of a path without one of them, or None if none is left."""
     if isinstance(known, str):
         return None if known == observer else known
-    left = tuple(each for each in known if each != observer)
-    return left if len(left) > 1 else left[0]
+    remaining = tuple(each for each in known if each != observer)
+    return remaining if len(remaining) > 1 else remaining[0]
 
 
 _ENTITY_SLASHES: Final = 4
 
 
 def entity_of(address: str) -> str:
-    """Return the entity an address is part of: scheme, domain, first path segment."""
+    """Return the entity that an address is part of: scheme, domain, first path segment."""
     return "/".join(address.split("/", _ENTITY_SLASHES)[:_ENTITY_SLASHES])
 
 
 class PathsPort(Protocol):
-    """What the table of paths asks of its host; no method calls the table."""
+    """The calls of the table of paths to its host; none of them calls the table."""
 
     def step(self, step: Step) -> None:
         """Trace a step of a path."""
@@ -84,11 +82,11 @@ class PathsPort(Protocol):
         """Trace that a path came or went."""
 
     def forget_routes(self) -> None:
-        """Forget what was concluded from the table: it has changed."""
+        """Forget conclusions from the table, since it has changed."""
 
 
 _OF_REGISTRY: Final = "/registration"
-"""The resource of reports on a record; there are reports when the address has no owner, too."""
+"""The resource of reports on a record, which are sent even if the address has no owner."""
 
 
 class SubscriptionCore:
@@ -96,16 +94,16 @@ class SubscriptionCore:
 
     Args:
         port: The host.
-        user_of: Returns the user of a runtime: all sessions of one user share its limits.
+        user_of: Returns the user of a runtime: the limits count for all sessions of a user.
     """
 
     def __init__(self, port: PathsPort, user_of: Callable[[str], str] = own_user) -> None:
         self._port = port
         self._shares = UserShares("paths", _EACH, _TOGETHER, user_of)
-        # Active paths with their observers, by address and runtime; and paths that are held.
+        # Active paths with their observers, by address and runtime; and held paths.
         self._active: dict[str, dict[str, Observers]] = {}
         self._held: dict[str, dict[str, None]] = {}
-        # All paths by runtime and address; and addresses that have a path, by their entity.
+        # The states of all paths, by runtime and address; and the addresses with a path, by entity.
         self._states: dict[str, dict[str, State]] = {}
         self._parts: dict[str, dict[str, None]] = {}
 
@@ -116,25 +114,25 @@ class SubscriptionCore:
     def is_heard_by(self, resource: str, runtime: str, observer: str) -> bool:
         """Return whether messages to an address go to a runtime for this observer.
 
-        Where no consent is needed, they go there for all hyperties of the runtime.
+        If no consent is needed, messages go there for all hyperties of the runtime.
 
         Args:
             resource: The address.
             runtime: Address of the runtime.
             observer: Address of the observer.
         """
-        there = self._active.get(resource, {})
-        if runtime not in there:
+        runtimes = self._active.get(resource, {})
+        if runtime not in runtimes:
             return False
-        observers = there[runtime]
+        observers = runtimes[runtime]
         return observers is None or observer in _each(observers)
 
     def held(self, resource: str) -> Collection[str]:
-        """Return the runtimes whose path on an address waits for its owner."""
+        """Return the runtimes whose path on an address waits for the owner's consent."""
         return self._held.get(resource, ())
 
     def resources_of(self, runtime: str) -> tuple[str, ...]:
-        """Return the addresses that a runtime has paths on, oldest first, held ones included."""
+        """Return the addresses on which a runtime has paths, oldest first, with held ones."""
         return tuple(self._states.get(runtime, ()))
 
     def observes(self, runtime: str, entity: str) -> bool:
@@ -150,41 +148,41 @@ class SubscriptionCore:
         )
 
     def refusal(self, runtime: str, resources: Collection[str]) -> Refused | None:
-        """Return why a runtime may have no paths on some addresses, too; None: it may.
+        """Return why a runtime may have no paths on further addresses, or None.
 
         Args:
             runtime: Address of the runtime.
             resources: The addresses.
         """
-        held = self._states.get(runtime, {})
-        fresh = {resource for resource in resources if resource not in held}
-        if len(held) + len(fresh) > MAX_SUBSCRIPTIONS:
+        paths = self._states.get(runtime, {})
+        added = {resource for resource in resources if resource not in paths}
+        if len(paths) + len(added) > MAX_SUBSCRIPTIONS:
             return _TOO_MANY
-        return self._shares.refusal(runtime, len(fresh), sum(map(_cost, fresh)))
+        return self._shares.refusal(runtime, len(added), sum(map(_cost, added)))
 
     def __len__(self) -> int:
         return sum(map(len, self._states.values()))
 
-    # ---- set and removed
+    # ---- setting and removing paths
 
     def subscribe(
         self, runtime: str, resources: Collection[str], asking: Collection[str] = ()
     ) -> Refused | None:
-        """Deliver messages to `resources` to a runtime as well; all or none.
+        """Deliver messages for `resources` to a runtime, too; set all paths or none.
 
-        A path that needs consent has it already if a path beside it has.
+        A path that needs consent has it already if another path on the entity has it.
 
         Args:
             runtime: Address of the runtime.
             resources: The addresses.
-            asking: Those of them whose owner has to consent first.
+            asking: The addresses whose owner must consent first.
         """
-        held = self._states.get(runtime, {})
-        fresh = [each for each in dict.fromkeys(resources) if each not in held]
+        paths = self._states.get(runtime, {})
+        added = [each for each in dict.fromkeys(resources) if each not in paths]
         refusal = self.refusal(runtime, resources)
         if refusal is not None:
             return refusal
-        for resource in fresh:
+        for resource in added:
             is_asking = resource in asking
             observers = self._consents(runtime, entity_of(resource)) if is_asking else None
             trigger = Trigger.HOLD if is_asking and observers is None else Trigger.SUBSCRIBE
@@ -196,9 +194,9 @@ class SubscriptionCore:
         return None
 
     def unsubscribe(self, runtime: str, resources: Collection[str]) -> None:
-        """No longer deliver messages to `resources` to a runtime."""
-        mine = self._states.get(runtime, {})
-        pairs = [(each, runtime) for each in dict.fromkeys(resources) if each in mine]
+        """Stop delivering messages for `resources` to a runtime."""
+        paths = self._states.get(runtime, {})
+        pairs = [(each, runtime) for each in dict.fromkeys(resources) if each in paths]
         self._remove(pairs, Trigger.UNSUBSCRIBE)
 
     def remove_runtime(self, runtime: str) -> None:
@@ -207,7 +205,7 @@ class SubscriptionCore:
         self._remove(pairs, Trigger.SESSION_OVER)
 
     def remove_address(self, address: str) -> None:
-        """Deliver messages to a released address or below no more (MN-12)."""
+        """Stop delivering messages to a released address or to addresses below it (MN-12)."""
         self._remove(list(self._at_or_below(address)), Trigger.ADDRESS_RELEASED)
 
     def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> None:
@@ -228,7 +226,7 @@ class SubscriptionCore:
     # ---- consent of the owner of an object to an observer in a runtime
 
     def consent(self, entity: str, runtime: str, observer: str) -> None:
-        """The owner consented."""
+        """Note that the owner consented."""
         observer = intern(observer)
         for resource, state in self._on(runtime, entity):
             if state is State.HELD:
@@ -239,39 +237,39 @@ class SubscriptionCore:
         self._port.forget_routes()
 
     def decline(self, entity: str, runtime: str, observer: str) -> None:
-        """The owner refused."""
+        """Note that the owner refused."""
         self._refuse(entity, runtime, observer, Trigger.REFUSE)
 
     def lapse(self, entity: str, runtime: str, observer: str) -> None:
-        """The lease of the observer is over."""
+        """Note that the lease of the observer is over."""
         self._refuse(entity, runtime, observer, Trigger.EXPIRE)
 
     def _refuse(self, entity: str, runtime: str, observer: str, trigger: Trigger) -> None:
         self.withdraw(entity, runtime, observer)
         paths = self._on(runtime, entity)
-        held = [(resource, runtime) for resource, state in paths if state is State.HELD]
-        self._remove(held, trigger)
+        held_paths = [(resource, runtime) for resource, state in paths if state is State.HELD]
+        self._remove(held_paths, trigger)
 
     def withdraw(self, entity: str, runtime: str, observer: str) -> None:
-        """The observer left, or was expelled (M-43, M-45)."""
+        """Note that the observer left, or was expelled (M-43, M-45)."""
         for resource, state in self._on(runtime, entity):
             known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
-                left = _without(known, observer)
-                self._active[resource][runtime] = left
-                if left is None:
+                remaining = _without(known, observer)
+                self._active[resource][runtime] = remaining
+                if remaining is None:
                     self._turn(resource, runtime, Trigger.WITHDRAW, None)
         self._port.forget_routes()
 
     def open(self, entity: str) -> None:
-        """Deliver to all that wait: the object has a new owner that is never asked."""
+        """Activate all held paths, since the object has a new owner that is never asked."""
         for resource in tuple(self._parts.get(entity, ())):
             for runtime in tuple(self._held.get(resource, ())):
                 self._turn(resource, runtime, Trigger.CONSENT, None)
         self._port.forget_routes()
 
     def _consents(self, runtime: str, entity: str) -> Observers:
-        """Return what holds already for other paths of a runtime on an entity."""
+        """Return the observers with consent on other paths of a runtime on an entity."""
         for resource, state in self._on(runtime, entity):
             known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
@@ -291,22 +289,22 @@ class SubscriptionCore:
     # ---- the tables
 
     def _on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
-        """Return the paths of a runtime on an entity, by a walk through the smaller table."""
-        parts, mine = self._parts.get(entity), self._states.get(runtime)
-        if parts is None or mine is None:
+        """Return the paths of a runtime on an entity, by iterating over the smaller table."""
+        parts, states = self._parts.get(entity), self._states.get(runtime)
+        if parts is None or states is None:
             return []
-        if len(parts) <= len(mine):
-            return [(part, mine[part]) for part in parts if part in mine]
-        return [(each, state) for each, state in mine.items() if each in parts]
+        if len(parts) <= len(states):
+            return [(part, states[part]) for part in parts if part in states]
+        return [(each, state) for each, state in states.items() if each in parts]
 
     def _put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Enter a new path."""
+        """Add a new path."""
         self._shares.take(runtime, 1, _cost(resource))
         self._place(resource, runtime, state, observers)
         self._parts.setdefault(entity_of(resource), {})[resource] = None
 
     def _take_out(self, resource: str, runtime: str) -> None:
-        """Remove a path, which exists; nothing of it is left (I-X2)."""
+        """Remove an existing path from all tables (I-X2)."""
         self._shares.take(runtime, -1, -_cost(resource))
         self._lift(resource, runtime)
         _take_out(self._states, runtime, resource)
@@ -321,7 +319,7 @@ class SubscriptionCore:
         self._states.setdefault(runtime, {})[resource] = state
 
     def _lift(self, resource: str, runtime: str) -> None:
-        """Take a path out of the table of its state."""
+        """Remove a path from the table of its state."""
         if self._states[runtime][resource] is State.HELD:
             _take_out(self._held, resource, runtime)
         else:
@@ -349,7 +347,7 @@ V = TypeVar("V")
 
 
 def _take_out(table: dict[str, dict[str, V]], row: str, value: str) -> None:
-    """Remove a value from a row, and the row when it was the last."""
+    """Remove a value from a row, and the row with its last value."""
     del table[row][value]
     if not table[row]:
         del table[row]
@@ -365,7 +363,7 @@ HEEDED: Final = frozenset(
 
 _SUBSCRIPTION: Final = "/subscription"
 _NO: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Code.GONE})
-"""Refusals of a read that are about the reader, not about the moment."""
+"""Codes of refusals of a read that depend on the reader, not on the moment."""
 
 _Key: TypeAlias = tuple[str, str, int]
 """Sender, receiver and id of a request."""
@@ -400,11 +398,11 @@ class ConsentCore:
         return len(self._asked)
 
     def passed(self, message: Message, by: str, now: float) -> None:
-        """Read a message of a verb in `HEEDED` that is about to be routed.
+        """Read an admitted message of a type in `HEEDED` before it is routed.
 
         Args:
-            message: It was admitted, and policy permits it.
-            by: The runtime whose session it came over.
+            message: The message, which was admitted and is permitted by policy.
+            by: The runtime over whose session it came.
             now: Seconds on the host's clock.
         """
         match message.type:
@@ -436,30 +434,30 @@ class ConsentCore:
         if entity is None or not self._port.observes(by, entity):
             return
         if message.type is MessageType.READ and "attribute" in message.body:
-            # An attribute that is absent is answered 404, too, and may be an object.
+            # The request may read an attribute: 404 then means that the attribute is absent.
             return
         self._forget_late(now)
         key = (message.from_, message.to, message.id)
-        asked = _Asked(entity, by, _observer(message), message.type, now + REPLY_TIMEOUT)
-        before = self._asked.get(key)
-        if before is not None and not _is_same(before, asked):
+        request = _Asked(entity, by, _observer(message), message.type, now + REPLY_TIMEOUT)
+        earlier = self._asked.get(key)
+        if earlier is not None and not _is_same(earlier, request):
             self._forget(key)
             return
-        mine = self._of.setdefault(by, {})
-        if len(mine) >= MAX_SUBSCRIPTIONS and key not in mine:
-            # One path needs one answer: a repeated request counts once.
+        keys = self._of.setdefault(by, {})
+        if len(keys) >= MAX_SUBSCRIPTIONS and key not in keys:
+            # A path needs one answer only, so a repeated request counts once.
             return
-        mine[key] = None
-        self._asked[key] = asked
+        keys[key] = None
+        self._asked[key] = request
         self._asked.move_to_end(key)
 
     def _take_answer(self, answer: Message, by: str, now: float) -> None:
         key = (answer.to, answer.from_, answer.id)
-        asked = self._asked.get(key)
-        if asked is None or now >= asked.until or self._owner_of(asked.entity) != by:
+        request = self._asked.get(key)
+        if request is None or now >= request.until or self._owner_of(request.entity) != by:
             return
         if not answer.is_final:
-            self._asked[key] = attrs.evolve(asked, until=now + REPLY_TIMEOUT)
+            self._asked[key] = attrs.evolve(request, until=now + REPLY_TIMEOUT)
             self._asked.move_to_end(key)
             return
         is_yes = answer.code <= LAST_SUCCESS
@@ -467,9 +465,9 @@ class ConsentCore:
             return
         self._forget(key)
         if is_yes:
-            self._port.consent(asked.entity, asked.runtime, asked.observer)
-        elif self._is_no(asked, answer):
-            self._port.decline(asked.entity, asked.runtime, asked.observer)
+            self._port.consent(request.entity, request.runtime, request.observer)
+        elif self._is_no(request, answer):
+            self._port.decline(request.entity, request.runtime, request.observer)
 
     def _is_no(self, asked: _Asked, answer: Message) -> bool:
         """Return whether a refusal is final: other requests of the runtime may be under way.
@@ -499,19 +497,19 @@ class ConsentCore:
 
     def _forget(self, key: _Key) -> None:
         runtime = self._asked.pop(key).runtime
-        mine = self._of[runtime]
-        del mine[key]
-        if not mine:
+        keys = self._of[runtime]
+        del keys[key]
+        if not keys:
             del self._of[runtime]
 
 
 def _is_same(first: _Asked, other: _Asked) -> bool:
-    """Return whether a request is one that is under way, sent again."""
+    """Return whether a request repeats another one that is under way."""
     return attrs.evolve(first, until=other.until) == other
 
 
 def _object_in(to: str) -> str | None:
-    """Return the object a request for consent goes to; None: it is none."""
+    """Return the object that a request for consent is about, or None if it is another request."""
     entity = entity_of(to)
     return entity if to in {entity, entity + _SUBSCRIPTION} else None
 
@@ -528,9 +526,9 @@ def _shut_out(message: Message) -> str:
 
 
 def _expelled_from(message: Message) -> str | None:
-    """Return the object an observer is expelled from (M-45); None: it is not that."""
+    """Return the object from which an observer is expelled (M-45), or None."""
     match message.body:
-        # A part of a runtime is spoken to as in path messages: the object is in a list (N8).
+        # A message to a part of a runtime has the object in a list, like path messages (N8).
         case {"resource": str(url)} | {"resources": [str(url)]}:
             return url
         case _:

@@ -1,8 +1,8 @@
 """Records read elsewhere: their cache, and the owners of addresses (RES-03, REG-13, I-B10, S1).
 
-The Message BUS asks for the owner of an address that a peer sends from. The answer is read by
-the node path, and remembered as long as the record is good. A record that is away names its
-owner, too: a runtime that has lost its node can still send by its links.
+The Message BUS asks for the owner of an address from which a peer sends. The owner's record is read
+by the node path, and remembered as long as it is valid. A disconnected record names its owner, too:
+a runtime that has lost its node can still send by its links.
 """
 
 import math
@@ -18,47 +18,47 @@ from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 
 _CAPACITY: Final = 4096
-"""Records remembered; the oldest goes first."""
+"""Number of records remembered; the oldest is forgotten first."""
 
 
 _Entry: TypeAlias = tuple[Record | None, float, bool]
-"""An answer: a record, or that there is none; until when it counts; whether it was reported.
+"""An answer: a record or None; until when it is valid; whether it was reported.
 
-Answers that are under way may be older than what is reported without a request.
+Answers under way may be older than a report, which comes without a request.
 """
 
 
 class RecordCache:
-    """Records by entity; a missing record is remembered for a moment."""
+    """Records by entity; the absence of a record is remembered for a short time."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def is_known(self, entity: str, now: float) -> bool:
-        """Return whether there is an answer, even a negative one, so that no request is needed."""
+        """Return whether an answer is known, even a negative one, so that no request is needed."""
         return now < self.good_until(entity)
 
     def find(self, entity: str, now: float) -> Record | None:
-        """Return the record, if one is remembered."""
+        """Return the record that is remembered, or None."""
         return self._entries[entity][0] if self.is_known(entity, now) else None
 
     def good_until(self, entity: str) -> float:
-        """Return until when the answer about an entity counts."""
+        """Return until when the answer about an entity is valid."""
         return self._entries[entity][1] if entity in self._entries else -math.inf
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
-        """Remember an answer, unless a newer report came a moment ago."""
+        """Remember an answer, unless a newer report came shortly before."""
         if self.is_known(entity, now) and self._entries[entity][2]:
             return
-        life = NEGATIVE_CACHE if record is None else record.expires
-        self._keep(entity, (record, now + life, False))
+        seconds = NEGATIVE_CACHE if record is None else record.expires
+        self._keep(entity, (record, now + seconds, False))
 
     def away(self, entity: str, now: float) -> None:
-        """Note that a record is not live; answers to earlier requests no longer count."""
+        """Note that a record is not live; answers to earlier requests are invalid."""
         self._keep(entity, (None, now + REPLY_TIMEOUT, True))
 
     def forget(self, entity: str) -> None:
-        """Forget a record: it has changed, or may have."""
+        """Forget a record that has changed, or may have changed."""
         self._entries.pop(entity, None)
 
     def _keep(self, entity: str, entry: _Entry) -> None:
@@ -68,15 +68,15 @@ class RecordCache:
             self._entries.popitem(last=False)
 
     def forget_runtime(self, runtime: str) -> None:
-        """Forget all records of a runtime: no link could be set up by them."""
+        """Forget all records of a runtime, since no link could be set up by them."""
         for entity, (record, *_) in list(self._entries.items()):
             if record is not None and record.runtime == runtime:
                 del self._entries[entity]
 
 
 _Owner: TypeAlias = tuple[str | None, float, float]
-"""The owner, or that there is no record; until when no other answer is looked for; and until when
-it counts.
+"""The owner, or None without a record; until when it is not read again; and until when it is
+valid.
 """
 
 _NO_OWNER: Final = (None, -math.inf, -math.inf)
@@ -87,9 +87,9 @@ class _Question:
     """A record that is being read, or is to be read once more.
 
     Attributes:
-        is_first: Whether a record that is not there is looked for again: it may be in transit.
-        is_stale: Whether the record has changed since it was asked for.
-        again: When it is to be read again.
+        is_first: Whether a missing record is read again: it may be in transit.
+        is_stale: Whether the record has changed since it was requested.
+        again: Time of the next read.
     """
 
     is_first: bool = True
@@ -98,7 +98,7 @@ class _Question:
 
 
 class AddressOwners:
-    """The known owners of addresses, of one runtime.
+    """The known owners of addresses, for one runtime.
 
     Args:
         port: The host.
@@ -113,9 +113,9 @@ class AddressOwners:
         self._alarms: Final = Alarms[str]()
 
     def ask(self, entity: str, remote: str, now: float) -> None:
-        """Answer with the owner of an entity that `remote` sends from, or have its record read."""
-        owner, fresh, until = self._known.get(entity, _NO_OWNER)
-        if now < (until if owner == remote else fresh):
+        """Answer with the owner of an entity from which `remote` sends, or read its record."""
+        owner, fresh_until, until = self._known.get(entity, _NO_OWNER)
+        if now < (until if owner == remote else fresh_until):
             self._port.set_owner(entity, owner)
             return
         record = self._records.find(entity, now)
@@ -126,9 +126,9 @@ class AddressOwners:
             self._port.read_owner(entity)
 
     def read(self, entity: str, record: Record | None, now: float, *, is_answered: bool) -> None:
-        """Take the record of an entity; a record that is not there is read once more.
+        """Take the record of an entity; a missing record is read once more.
 
-        If no registry answers nothing is reported: the Message BUS has a deadline of its own.
+        If no registry answers, no owner is reported: the Message BUS has a deadline of its own.
         """
         question = self._asked.get(entity)
         if question is None:
@@ -147,12 +147,12 @@ class AddressOwners:
             self._keep(entity, None if record is None else record.runtime, now, now + life)
 
     def compare(self, entity: str, record: Record | None) -> None:
-        """Take a record that was read for another reason: the owner may have changed."""
+        """Take a record that was read for another reason; the owner may have changed."""
         if record is not None and self._known.get(entity, (record.runtime,))[0] != record.runtime:
             self.doubt(entity)
 
     def doubt(self, entity: str) -> None:
-        """Note that a record has changed, or may have: its owner is to be read anew."""
+        """Note that a record may have changed, so its owner must be read again."""
         question = self._asked.get(entity)
         if question is not None and question.again == math.inf:
             question.is_stale = True
@@ -164,7 +164,7 @@ class AddressOwners:
         return self._alarms.deadline()
 
     def tick(self, now: float) -> None:
-        """Read missing records again; forget owners that are out of date."""
+        """Read missing records again, and forget owners that are out of date."""
         for entity in self._alarms.due(now):
             question, known = self._asked.get(entity), self._known.get(entity)
             if question is not None and question.again <= now:

@@ -1,27 +1,26 @@
 """The registry's table of P2P links, one entry per remote runtime (REG-04, RES-05..12, I-R8).
 
-An entry is written before anything is awaited, so that one set-up is under way per
-remote runtime (RES-07, I-P7). Only the stubs' status events move its status (C-19).
-On the handler side `live` is preceded by the listeners of the link (I-P17). A lost
-link keeps its entry and its entities, and the requester must reconnect; when the
-tries are over, or on `failed`, everything that belongs to the entry goes.
+An entry is written before any wait, so that only one set-up is under way for each remote runtime
+(RES-07, I-P7). Only the stubs' status events change its status (C-19). On the handler side the
+listeners of the link are set before `live` (I-P17). A lost link keeps its entry and its entities,
+and the requester must reconnect; when the tries are over, or on `failed`, everything that belongs
+to the entry is removed.
 
-No link is given up for one that may come to nothing (P2P-27). An entry keeps two links for
-a while, one of them beside: our own request that yields to the link which the smaller
-runtime asks for, until that link is live or has failed; or the peer's invitation to a new
-link while ours is live, until the new link is live or has failed. The handler does not
-accept the winner before our own request has said that it yields: so at most one of the
-two links is ever live.
+No link is given up for one that may not come up (P2P-27). An entry keeps two links for a while, one
+of them as `beside`: our own request that yields to the link that the smaller runtime requests,
+until that link is live or has failed; or the peer's invitation to a new link while ours is live,
+until the new link is live or has failed. The handler does not accept the winner before our own
+request has reported that it yields: so at most one of the two links is live.
 
-An entity is bound by its record, or by the other registry's list where a record confirms
-it. A message received over a link binds nothing: else a peer could draw another's messages
-to itself by using its address once. Only a record moves an entity that is known to live
-elsewhere, or binds one of another domain than its runtime's.
+An entity is bound by its record, or by the other registry's list if a record confirms it. A message
+received over a link binds no entity: otherwise a peer could draw another's messages to itself by
+using its address once. Only a record moves an entity that is known to live elsewhere, or binds an
+entity of another domain than its runtime's.
 
-A list is a hint (T18): a peer could draw messages meant for others to itself, by listing their
-addresses before this runtime has read the records. So an entity whose known record confirms
-the list is bound at once. For the rest the records are read, a few at a time. Until then,
-and if a record contradicts the list, messages go by the node as if nothing had been listed.
+A list is a hint (T18): a peer could draw messages meant for others to itself by listing their
+addresses before this runtime has read the records. So an entity whose known record confirms the
+list is bound at once. For the others the records are read, a few at a time. Until then, and if a
+record contradicts the list, messages go by the node as if the entity had not been listed.
 """
 
 import math
@@ -51,26 +50,26 @@ from specs.trace import Op
 
 
 class Topology(Enum):
-    """The node that gets messages for another domain (C-49)."""
+    """The node to which messages for another domain are sent (C-49)."""
 
     TRIANGLE = "triangle"
-    """That domain's."""
+    """The node of the other domain."""
 
     TRAPEZOID = "trapezoid"
-    """The own domain's, which sends it on."""
+    """The node of the own domain, which forwards them."""
 
 
 @attrs.frozen(slots=True)
 class ResolveConfig:
-    """The configuration of the registry's own runtime.
+    """The configuration of a runtime's registry.
 
     Attributes:
-        runtime: Its address.
-        domain: Its own domain.
-        link_policy: Whether it wants P2P links, and to which peers.
-        topology: The node that gets messages for another domain.
+        runtime: Address of the runtime.
+        domain: Domain of the runtime.
+        link_policy: Whether the runtime wants P2P links, and to which peers.
+        topology: The node to which messages for another domain are sent.
         stub_idle: Seconds without use after which a stub of another domain is released (PFY-03);
-            infinite: none is.
+            infinite: never.
         has_catalogues: Whether stubs of identity providers can be looked up (PFY-12).
     """
 
@@ -99,20 +98,20 @@ class LinkEntry:
     """The link to one remote runtime.
 
     Attributes:
-        stub: The own P2P stub: PQ, or PH.
+        stub: Address of the own P2P stub: PQ for a requester, PH for a handler.
         link: The link's address: PQ, or PC once the handler has named it.
-        life: The entity of the entry, which only this class steps.
-        plan: How a requester is deployed; None on the handler side.
+        life: The entity of the entry; only this class steps it.
+        plan: The deployment of a requester; None on the handler side.
         url: Address that routes to the link; None until it was live once.
-        has_listeners: Whether the listeners of a handler's link stand (I-P17).
-        awaits_listeners: Whether its link is live but for them.
-        entities: The entities known to live there, in the order they became known (I-R8).
+        has_listeners: Whether the listeners of a handler's link are set (I-P17).
+        awaits_listeners: Whether its link is live except for the missing listeners.
+        entities: The entities known to live there, in the order in which they became known (I-R8).
         beside: The other link to the same runtime: our own request that yields to this link,
             or an invitation to a link that replaces this one once it is live (P2P-27).
-        deployment: Of a requester: at work once its stub has reported a status.
-        yields_due: Orders to yield that its stub has not followed yet.
-        until: When its next timer is due.
-        fails_at: When it is too late for its link to become live for the first time.
+        deployment: State of a requester's stub: at work once it has reported a status.
+        yields_due: Number of orders to yield that its stub has not confirmed yet.
+        until: Time of its next timer.
+        fails_at: Deadline for its link to become live for the first time.
     """
 
     remote: str
@@ -140,33 +139,33 @@ class LinkEntry:
 
     @property
     def ends(self) -> "tuple[LinkEntry, ...]":
-        """This end of a link, and the one beside it."""
+        """The entry itself, and the one beside it, if any."""
         return (self,) if self.beside is None else (self, self.beside)
 
     def row_for(self, stub: str) -> "LinkEntry":
-        """Return the end of the link for a stub that asks for the row: a handler, its newest."""
+        """Return the end of the link for a stub that asks for the row: a handler's newest end."""
         is_beside = self.beside is not None and self.beside.stub == stub
         return self.beside if self.beside is not None and is_beside else self
 
     @property
     def yielding(self) -> "LinkEntry | None":
-        """Our own request that waits until this link is live or has failed."""
+        """Our own request that waits until this link is live or has failed, or None."""
         is_own = self.beside is not None and self.beside.role is Role.REQUESTER
         return self.beside if is_own else None
 
     def is_held(self, stub: str) -> bool:
-        """Return whether a handler is to wait for the row: our own request may become live."""
+        """Return whether a handler must wait for the row, since our own request may become live."""
         own = self.yielding
         return own is not None and own.yields_due > 0 and stub == self.stub
 
     @property
     def is_pending(self) -> bool:
-        """True if our own request is being set up: two such requests make a simultaneous open."""
+        """True if our own request is being set up; two such requests are a simultaneous open."""
         setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
         return self.role is Role.REQUESTER and setting_up
 
     def begin(self, port: RoutesPort, now: float) -> None:
-        """Write the entry, before anything is awaited."""
+        """Write the entry; called before any wait."""
         was_asked = self.role is Role.HANDLER
         port.step(
             self.life.step(p2p_entry.Trigger.INVITED if was_asked else p2p_entry.Trigger.PLANNED)
@@ -175,33 +174,33 @@ class LinkEntry:
         self.trace(port, Op.ADD)
 
     def contest(self, own: str, link: str) -> Step:
-        """Take the peer's invitation to `link`; the new state says which of both links yields.
+        """Take the peer's invitation to `link`; the new state says which link yields.
 
-        The address of this runtime, `own`, is for the tie-break.
+        The address of this runtime, `own`, decides ties.
         """
         facts = {
             p2p_entry.Condition.OWN_REQUEST: self.is_pending,
             p2p_entry.Condition.OWN_SMALLER: own_is_smaller(own, self.remote),
             p2p_entry.Condition.LINK_LIVE: self.is_live,
         }
-        given = {fact for fact, is_true in facts.items() if is_true}
-        return self.life.step(p2p_entry.Trigger.INVITED, f"to {link}", given)
+        conditions = {fact for fact, is_true in facts.items() if is_true}
+        return self.life.step(p2p_entry.Trigger.INVITED, f"to {link}", conditions)
 
     def go_live(self, port: RoutesPort) -> None:
-        """Route to the link: for the first time, or again."""
-        was = self.status
+        """Route messages to the link, for the first time or again."""
+        old_status = self.status
         self._become_live()
         is_first = self.life.state is not p2p_entry.State.BOUND
-        if is_first or was is not State.LIVE:
+        if is_first or old_status is not State.LIVE:
             trigger = p2p_entry.Trigger.LIVE if is_first else p2p_entry.Trigger.RESTORED
             port.step(self.life.step(trigger))
             port.link_up(self.remote, self.link)
 
     def yield_to(self, port: RoutesPort, winner: "LinkEntry", now: float) -> None:
-        """Let the winner of a simultaneous open have the entry, and wait beside it.
+        """Give the entry to the winner of a simultaneous open, and wait beside it.
 
-        A requester that is not deployed yet never will be. One that is being deployed gets the
-        order to yield when it is at work.
+        A requester that is not deployed yet will not be deployed. One that is being deployed gets
+        the order to yield when it is at work.
         """
         winner.life, winner.entities = self.life, self.entities
         winner.fails_at = now + self.life.patience
@@ -213,14 +212,14 @@ class LinkEntry:
             port.suspend(self.stub, self.remote)
 
     def report_while_yielding(self, port: RoutesPort, value: State) -> None:
-        """Take a step of its stub while it yields, or is to."""
+        """Take a status of its stub while the link yields, or is about to."""
         is_first, self.deployment = self.deployment is not Deployment.AT_WORK, Deployment.AT_WORK
         self.yields_due -= value is State.YIELDING
         if is_first:
             port.suspend(self.stub, self.remote)
 
     def resume(self, port: RoutesPort, now: float) -> None:
-        """Go on as the entry's link: the link that it yielded to has failed."""
+        """Become the entry's link again: the link that it yielded to has failed."""
         port.step(self.life.step(p2p_entry.Trigger.RESUMED))
         self.trace(port, Op.UPD)
         self.fails_at = now + self.life.patience
@@ -231,7 +230,7 @@ class LinkEntry:
             self.yields_due = 0
 
     def replace(self, port: RoutesPort, old: "LinkEntry") -> None:
-        """Take the place of a live link; this one is live now."""
+        """Take the place of a live link, since this one is live now."""
         self.life, self.entities = old.life, old.entities
         self._become_live()
         port.step(self.life.step(p2p_entry.Trigger.REPLACED, f"by {self.link}"))
@@ -245,20 +244,20 @@ class LinkEntry:
         self.until = self.fails_at = math.inf
 
     def lose(self, port: RoutesPort) -> None:
-        """Keep the entry of a link that is away; of one that was never live, too."""
-        was, self.status = self.status, State.DISCONNECTED
+        """Keep the entry of a link that is lost, even of one that was never live."""
+        old_status, self.status = self.status, State.DISCONNECTED
         self.awaits_listeners = False
-        if self.life.state is p2p_entry.State.BOUND and was is State.LIVE:
+        if self.life.state is p2p_entry.State.BOUND and old_status is State.LIVE:
             port.step(self.life.step(p2p_entry.Trigger.LOST))
             port.link_down(self.remote)
 
     def sets_up(self, status: State) -> None:
-        """Wait for the stub, which has a deadline, while a link is set up or negotiated anew."""
+        """Wait for the stub, which has a deadline, while a link is set up or negotiated again."""
         self.status, self.until = status, math.inf
         self.deployment = Deployment.AT_WORK
 
     def end(self, port: RoutesPort) -> None:
-        """Take the entry away."""
+        """Remove the entry."""
         port.step(self.life.step(p2p_entry.Trigger.ENDED))
         self.trace(port, Op.DEL)
         port.link_gone(self.remote)
@@ -270,7 +269,7 @@ class LinkEntry:
 
 
 def plan_of(record: Record) -> RequesterPlan | None:
-    """Return how to link to a record's runtime; None: it does not take links (RES-08)."""
+    """Return the plan for a link to a record's runtime, or None if it takes no links (RES-08)."""
     if not record.p2p_handler or not record.p2p_requester:
         return None
     if address.is_other_stub(record.p2p_requester):
@@ -281,9 +280,9 @@ def plan_of(record: Record) -> RequesterPlan | None:
 
 
 def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
-    """Return how to link to the runtime that a hint about an entity names; or what is wrong.
+    """Return the plan for a link that a hint about an entity describes, or the hint's fault.
 
-    A requester is code: only the domain of the runtime names it (RES-16).
+    A requester is code, so only the domain of the runtime may name it (RES-16).
     """
     try:
         handler, (stub, _) = address.parse(hint.handler), address.read_entry(hint.requester)
@@ -303,16 +302,16 @@ def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
 
 
 class LinkEntities:
-    """The entities of all links, and those listed ones whose records are still to be read.
+    """The entities of all links, and listed entities whose records are yet to be read.
 
-    They live as long as the entries do. Memory: the follower of a registry bounds its list; the
+    They exist as long as the entries do. Memory: the follower of a registry bounds its list; the
     rate of requests and their time limit bound the reads under way.
 
     Args:
         port: The host.
-        entries: The links by remote runtime; the link table owns them, and calls `forget` for
-            each that goes.
-        jobs: The searches that wait for a link to an entity, and read records too.
+        entries: The links by remote runtime; the link table owns them, and calls `forget` for each
+            that is removed.
+        jobs: The searches that wait for a link to an entity, and that read records too.
         records: The known records.
     """
 
@@ -335,7 +334,7 @@ class LinkEntities:
         self._next_at = -math.inf
 
     def remote_of(self, entity: str) -> str:
-        """Return the runtime of an entity; an unknown address itself: it may be a runtime."""
+        """Return the runtime of an entity, or an unknown address itself: it may be a runtime."""
         return self._remote_of.get(entity, entity)
 
     def entry_of(self, entity: str) -> LinkEntry | None:
@@ -351,10 +350,10 @@ class LinkEntities:
     # ---- by records
 
     def bind(self, entity: str, remote: str) -> None:
-        """Note where an entity lives by its record; it moves if it lived elsewhere.
+        """Note where an entity lives according to its record; it moves if it lived elsewhere.
 
-        If no link leads there, or the link has its maximum of entities, no link leads to the
-        entity.
+        If no link leads to that runtime, or the link has its maximum of entities, the entity is
+        bound to no link.
         """
         entry = self._entries.get(remote)
         if entry is not None and self._put(entity, entry):
@@ -363,17 +362,17 @@ class LinkEntities:
             self.unbind(entity)
 
     def unbind(self, entity: str) -> None:
-        """Forget where an entity lives: it may have come back elsewhere."""
+        """Forget where an entity lives, since it may have come back elsewhere."""
         entry = self.entry_of(entity)
         if entry is not None:
             self._drop([entity], entry)
 
     # ---- by lists
 
-    def add_listed(self, there: Iterable[str], entry: LinkEntry, now: float) -> None:
-        """Bind what a link's other end lists and a known record confirms; read other records."""
+    def add_listed(self, urls: Iterable[str], entry: LinkEntry, now: float) -> None:
+        """Bind listed entities that known records confirm, and read the records of the others."""
         known: dict[str, None] = {}
-        for entity in there:
+        for entity in urls:
             if self._remote_of.get(entity, entry.remote) != entry.remote:
                 self._held[entry.remote, entity] = None
             elif entity not in self._remote_of and self._may_list(entity, entry):
@@ -387,37 +386,37 @@ class LinkEntities:
         self.tick(now)
 
     def _may_list(self, entity: str, entry: LinkEntry) -> bool:
-        """Return whether a registry may name an entity: one of its domain, and no runtime."""
+        """Return whether a registry may list an entity: one of its domain that is no runtime."""
         is_runtime = entity == entry.remote or entity in self._entries
         return address.domain_of(entity) == address.domain_of(entry.remote) and not is_runtime
 
-    def remove_listed(self, gone: tuple[str, ...], entry: LinkEntry) -> None:
-        """Note that entities no longer live at a link's other end; those of others are ignored."""
-        for entity in gone:
+    def remove_listed(self, urls: tuple[str, ...], entry: LinkEntry) -> None:
+        """Unbind entities that left a link's other end; entities bound elsewhere are ignored."""
+        for entity in urls:
             self._unread.pop((entry.remote, entity), None)
             self._held.pop((entry.remote, entity), None)
-        self._drop([each for each in gone if self._remote_of.get(each) == entry.remote], entry)
+        self._drop([each for each in urls if self._remote_of.get(each) == entry.remote], entry)
 
-    def freed(self, gone: Iterable[str]) -> list[tuple[str, str]]:
-        """Take out the lists of entities that no longer live where they were known to live.
+    def freed(self, urls: Iterable[str]) -> list[tuple[str, str]]:
+        """Remove and return the list entries of entities that left the runtime they were bound to.
 
         Returns:
             Runtimes, each with an entity that it lists; they are not remembered any more.
         """
-        there = frozenset(gone) if self._held else frozenset[str]()
-        free = [claim for claim in self._held if claim[1] in there]
-        for claim in free:
+        left = frozenset(urls) if self._held else frozenset[str]()
+        claims = [claim for claim in self._held if claim[1] in left]
+        for claim in claims:
             del self._held[claim]
-        return free
+        return claims
 
     def look_up(self, entity: str, entry: LinkEntry, now: float) -> None:
-        """Read the record of an entity that a link's other end speaks for, unless it is known."""
+        """Read the record of an entity for which a link's other end sends, unless it is known."""
         if not address.is_below(entity, entry.remote) and not self._records.is_known(entity, now):
             self._unread[entry.remote, entity] = None
         self.tick(now)
 
     def is_read_for_list(self, entity: str) -> bool:
-        """Return whether a record that has come was read for a list only: no link is wanted."""
+        """Return whether a record that came was read for a list only, and no link is wanted."""
         if entity not in self._reading or self._jobs.is_open(link_key(entity)):
             return False
         self._reading.discard(entity)
@@ -440,7 +439,7 @@ class LinkEntities:
     # ---- the end
 
     def forget(self, entry: LinkEntry) -> None:
-        """Forget all entities of a link, and leave listed ones unread: its entry goes."""
+        """Forget all entities of a link, whose entry is removed, and leave listed ones unread."""
         for entity in entry.entities:
             self._remote_of.pop(entity, None)
         for claims in (self._unread, self._held):
@@ -454,7 +453,7 @@ class LinkEntities:
         self._held.clear()
 
     def _put(self, entity: str, entry: LinkEntry) -> bool:
-        """Bind an entity, within the limit; return whether that is new."""
+        """Bind an entity, within the limit; return whether it is new."""
         if self._remote_of.get(entity) == entry.remote or len(entry.entities) >= MAX_LINK_ENTITIES:
             return False
         former = self.entry_of(entity)
@@ -487,7 +486,7 @@ class LinkTable:
     The searches in `jobs` that wait for a link end when its entry is live or gone.
 
     Attributes:
-        entities: The entities at the other ends.
+        entities: The entities at the other ends of links.
     """
 
     def __init__(
@@ -510,11 +509,11 @@ class LinkTable:
         return tuple(self._entries.values())
 
     def entry_by(self, link: str) -> LinkEntry | None:
-        """Return the entry of a link, for any status."""
+        """Return the entry of a link, whatever its status."""
         return next((entry for entry in self._entries.values() if entry.link == link), None)
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return the link to a runtime, or to an entity at it, for the stub that asks (P2P-18)."""
+        """Return the link to a runtime, or to an entity there, for the stub that asks (P2P-18)."""
         entry = self._entries.get(self.entities.remote_of(whom))
         return None if entry is None else entry.row_for(stub)
 
@@ -524,34 +523,34 @@ class LinkTable:
         return entry.url if entry is not None and entry.is_live else None
 
     def witness(self, link: str, entity: str, now: float) -> None:
-        """Have the record read of an entity that a link's other end speaks for, unless known."""
+        """Read the record of an entity for which a link's other end sends, unless it is known."""
         entry = self.entry_by(link)
         if entry is not None:
             self.entities.look_up(entity, entry, now)
 
     def list_entities(
-        self, remote: str, there: tuple[str, ...], gone: tuple[str, ...], now: float
+        self, remote: str, added: tuple[str, ...], removed: tuple[str, ...], now: float
     ) -> None:
-        """Take the report of another registry: what lives there, and no longer (P2P-25)."""
+        """Take the report of another registry: entities that came and that left (P2P-25)."""
         entry = self._entries.get(remote)
         if entry is None:
             return
-        self.entities.remove_listed(gone, entry)
-        self.entities.add_listed(there, entry, now)
-        for other, entity in self.entities.freed(gone):
-            # It has moved, and its new runtime reported that first.
+        self.entities.remove_listed(removed, entry)
+        self.entities.add_listed(added, entry, now)
+        for other, entity in self.entities.freed(removed):
+            # The entity has moved, and its new runtime reported that first.
             self.entities.add_listed([entity], self._entries[other], now)
 
     # ---- requester side
 
     def may_plan(self, remote: str, now: float) -> bool:
-        """Return whether a link may be set up: none exists, and none failed a moment ago."""
+        """Return whether a link may be set up: none exists, and none failed shortly before."""
         is_cooling = now < self._cooling.get(remote, -math.inf)
         is_known = remote in self._entries
         return not (self._is_closed or is_known or is_cooling or self._is_barred(remote, now))
 
     def plan(self, plan: RequesterPlan, now: float) -> bool:
-        """Begin to set up a link if that may be (RES-10, I-P7); return whether it may."""
+        """Begin to set up a link if it is allowed (RES-10, I-P7); return whether it is."""
         if not self.may_plan(plan.remote, now):
             return False
         self._minted += 1
@@ -562,12 +561,12 @@ class LinkTable:
         return True
 
     def disproved(self, plan: RequesterPlan, now: float) -> None:
-        """Give up a link that was set up by a wrong plan, unless it serves an entity."""
+        """Give up a link that was set up by a wrong hint, unless it serves an entity."""
         entry = self._entries.get(plan.remote)
         if entry is None or entry.plan is not plan or entry.entities:
             return
         self._give_up(entry, now)
-        # The runtime is not to blame: a link by its own record may follow at once.
+        # The hint was wrong, not the runtime: a link by its own record may follow at once.
         self._cooling.pop(plan.remote, None)
         self._failed.pop(plan.remote, None)
 
@@ -575,7 +574,7 @@ class LinkTable:
         return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
 
     def path_set(self, url: str, refusal: str | None, now: float) -> None:
-        """Deploy the requester once its path is set, not refused (P2P-05, I-P10)."""
+        """Deploy the requester once its path is set and not refused (P2P-05, I-P10)."""
         entry = self.entry_by(url)
         if entry is None or entry.plan is None:
             self._port.remove_path(url)
@@ -586,17 +585,17 @@ class LinkTable:
             self._port.deploy(url, entry.plan)
 
     def has_requester(self, url: str) -> bool:
-        """Return whether this is a requester of this table."""
+        """Return whether a stub is a requester of this table."""
         ends = [end for entry in self.entries() for end in entry.ends]
         return any(end.link == url and end.role is Role.REQUESTER for end in ends)
 
     def gone(self, url: str, now: float) -> None:
-        """Note that a stub is not deployed, or no longer."""
+        """Note that a stub is not, or no longer, deployed."""
         for entry in self.entries():
             if entry.beside is not None and entry.beside.stub == url:
                 self._end_beside(entry, entry.beside)
             if entry.stub == url:
-                # What its record said does not work: the next attempt is by a new one.
+                # The plan from its record does not work: the next attempt needs a new record.
                 self._records.forget_runtime(entry.remote)
                 self._remove(entry, now)
 
@@ -606,16 +605,16 @@ class LinkTable:
             if entry.stub == stub and entry.link == link:
                 self._remove(entry, now)
                 return
-            beside = entry.beside
-            if beside is not None and (beside.stub, beside.link) == (stub, link):
-                self._end_beside(entry, beside)
+            rival = entry.beside
+            if rival is not None and (rival.stub, rival.link) == (stub, link):
+                self._end_beside(entry, rival)
                 return
 
     def forged(self, link: str, now: float) -> None:
-        """End all links to a peer that sends from addresses of others, and take none for a while.
+        """End all links to a peer that sends from others' addresses, and refuse new ones a while.
 
         Args:
-            link: Address of the link that such messages came by.
+            link: Address of the link by which such messages came.
             now: Seconds on the host's clock.
         """
         ends = ((entry, end) for entry in self.entries() for end in entry.ends)
@@ -641,8 +640,8 @@ class LinkTable:
         """Take a link's status event; an event of a link without an entry can only end that link.
 
         Args:
-            stub: The stub it comes from.
-            value: State entered, in the machine's words.
+            stub: The stub that reports it.
+            value: State entered, as a word of the machine.
             remote: Remote runtime.
             link: The link; of a requester, its stub.
             now: Seconds on the host's clock.
@@ -663,22 +662,22 @@ class LinkTable:
         if state is State.CREATED and not is_requester and not self._is_barred(remote, now):
             self._take_invited(LinkEntry(remote, Role.HANDLER, stub, link, self._life(remote)), now)
         elif state is State.CREATED if is_requester else entry is None:
-            # A requester whose entry another link took while it was being deployed is ended, and
-            # a handler's link that its row refused, and accepted because that has gone since, or
-            # whose peer has forged senders a moment ago.
+            # Ended are a requester whose entry another link took while it was being deployed;
+            # a handler's link that was refused by a row which has been removed since; and one
+            # whose peer has forged senders shortly before.
             self._port.disconnect(stub, remote, link)
 
     def _take_invited(self, new: LinkEntry, now: float) -> None:
-        """Take a handler's new link; the entry's table says what becomes of the link there is.
+        """Take a handler's new link; the entry's table decides about the existing link.
 
-        If that one wins, the handler refuses the invitation when it asks for the row.
+        If the existing link wins, the handler refuses the invitation when it asks for the row.
         """
         old = self._entries.get(new.remote)
         if old is None:
             self._begin(new, now)
             return
         if old.beside is not None:
-            # The handler has one link to a runtime: the one it had before has ended.
+            # The handler has one link to a runtime: its former link has ended.
             self._end_older(old, old.beside, now)
             self._take_invited(new, now)
             return
@@ -689,7 +688,7 @@ class LinkTable:
         match step.new:
             case p2p_entry.State.REMOVED:
                 new.entities = old.entities
-                # What still comes by the old link is taken until its stub says that it has ended.
+                # Messages by the old link are accepted until its stub reports its end.
                 old.trace(self._port, Op.DEL)
                 self._port.link_down(old.remote)
                 self._port.forget_routes()
@@ -711,7 +710,7 @@ class LinkTable:
         new.begin(self._port, now)
 
     def _let_go(self, link: LinkEntry) -> None:
-        """Have a link end for which another is there; a handler has ended its older one."""
+        """End a link that another one has replaced; a handler has ended its older one itself."""
         if link.role is Role.HANDLER:
             self._port.unregister_link(link.link)
         else:
@@ -719,28 +718,28 @@ class LinkTable:
 
     # ---- two links at once
 
-    def _end_older(self, entry: LinkEntry, beside: LinkEntry, now: float) -> None:
-        if beside.role is Role.HANDLER:
-            self._end_beside(entry, beside)
+    def _end_older(self, entry: LinkEntry, rival: LinkEntry, now: float) -> None:
+        if rival.role is Role.HANDLER:
+            self._end_beside(entry, rival)
         else:
             self._remove(entry, now)
 
-    def _move_beside(self, entry: LinkEntry, beside: LinkEntry, value: State, now: float) -> None:
+    def _move_beside(self, entry: LinkEntry, rival: LinkEntry, value: State, now: float) -> None:
         if value is State.FAILED:
-            self._end_beside(entry, beside)
-        elif beside.role is Role.HANDLER:
-            self._move_invitation(entry, beside, value)
+            self._end_beside(entry, rival)
+        elif rival.role is Role.HANDLER:
+            self._move_invitation(entry, rival, value)
         elif value is not State.LIVE:
-            beside.report_while_yielding(self._port, value)
+            rival.report_while_yielding(self._port, value)
         else:
-            # It was live before the order to yield: the other one may take its place.
-            beside.deployment = Deployment.AT_WORK
-            beside.yields_due, entry.beside, beside.beside = 0, None, entry
-            self._entries[entry.remote] = beside
-            self._move(beside, value, now)
+            # It was live before the order to yield, so the other link may take its place.
+            rival.deployment = Deployment.AT_WORK
+            rival.yields_due, entry.beside, rival.beside = 0, None, entry
+            self._entries[entry.remote] = rival
+            self._move(rival, value, now)
 
     def _move_invitation(self, entry: LinkEntry, new: LinkEntry, value: State) -> None:
-        """Let an invited link take the live one's place as soon as it is live itself."""
+        """Let an invited link replace the live one as soon as it is live itself."""
         if value is State.DISCONNECTED:
             self._disconnect(new)
             self._end_beside(entry, new)
@@ -759,13 +758,13 @@ class LinkTable:
         self._port.forget_routes()
         self._let_go(old)
 
-    def _end_beside(self, entry: LinkEntry, beside: LinkEntry) -> None:
-        """Go on with the one link that is left."""
+    def _end_beside(self, entry: LinkEntry, rival: LinkEntry) -> None:
+        """Continue with the one link that is left."""
         entry.beside = None
-        self._end_stray(beside.stub, beside.link)
+        self._end_stray(rival.stub, rival.link)
 
     def _resume(self, winner: LinkEntry, own: LinkEntry, now: float) -> None:
-        """Let our own request go on: the link that it waited for has failed."""
+        """Let our own request continue, since the link that it waited for has failed."""
         winner.beside = None
         self._entries[own.remote] = own
         own.resume(self._port, now)
@@ -786,7 +785,7 @@ class LinkTable:
     def _move(self, entry: LinkEntry, value: State, now: float) -> None:
         match value:
             case State.LIVE if entry.role is Role.HANDLER and not entry.has_listeners:
-                # It is live for us once its listeners stand, unless it is lost before.
+                # It is live for us once its listeners are set, unless it is lost before.
                 entry.sets_up(State.IN_PROGRESS)
                 entry.awaits_listeners = True
                 self._port.register_link(entry.link, entry.stub)
@@ -797,16 +796,16 @@ class LinkTable:
             case State.FAILED:
                 self._remove(entry, now)
             case State.YIELDING:
-                # It goes on: its report crossed the order.
+                # It continues: its report crossed the order.
                 entry.report_while_yielding(self._port, value)
             case _:
                 entry.sets_up(value)
                 entry.trace(self._port, Op.UPD)
 
     def registered(self, link: str, refusal: str | None, now: float) -> None:
-        """Route to a handler's link once both listeners are there, not refused (I-P17, I-P18)."""
-        found = ((entry, end) for entry in self.entries() for end in entry.ends)
-        entry, end = next((pair for pair in found if pair[1].link == link), (None, None))
+        """Route messages to a handler's link once both listeners are set (I-P17, I-P18)."""
+        ends = ((entry, end) for entry in self.entries() for end in entry.ends)
+        entry, end = next((pair for pair in ends if pair[1].link == link), (None, None))
         if entry is None or end is None:
             self._port.unregister_link(link)
             return
@@ -831,7 +830,7 @@ class LinkTable:
         self._port.forget_routes()
         own = entry.yielding
         if own is not None:
-            # It has lost the simultaneous open for good.
+            # Our own request has lost the simultaneous open for good.
             entry.beside = None
             self._let_go(own)
 
@@ -883,7 +882,7 @@ class LinkTable:
         self._remove(entry, now)
 
     def close(self) -> None:
-        """Remove all entries, and take no new ones; others end links and searches."""
+        """Remove all entries and refuse new ones; others end the links and searches."""
         self._is_closed = True
         entries = self.entries()
         self._entries.clear()
@@ -896,11 +895,11 @@ class LinkTable:
                 self._port.unregister_link(entry.link)
 
     def _remove(self, entry: LinkEntry, now: float) -> None:
-        """Remove an entry with all that belongs to it (P2P-28), or go on with the link beside."""
+        """Remove an entry with all its belongings (P2P-28), or continue with the link beside it."""
         if entry.yielding is not None:
             self._resume(entry, entry.yielding, now)
             return
-        beside, entry.beside = entry.beside, None
+        rival, entry.beside = entry.beside, None
         del self._entries[entry.remote]
         self._cool(entry, now)
         self.entities.forget(entry)
@@ -909,13 +908,14 @@ class LinkTable:
         self._settle(entry, resolve_job.Trigger.NONE)
         self._port.forget_routes()
         self._end_stub(entry.stub, entry.link)
-        if beside is not None:
-            self._begin(beside, now)
+        if rival is not None:
+            self._begin(rival, now)
 
     def _cool(self, entry: LinkEntry, now: float) -> None:
-        """Begin the pause before the next set-up; it doubles while none has led to a link.
+        """Begin the pause before the next set-up, which doubles while no set-up succeeds.
 
-        A peer that was killed has its record until its session ends: it is not tried all the time.
+        A peer that was killed keeps its record until its session ends; it should not be tried all
+        the time.
         """
         old = {
             each for each, until in self._cooling.items() if until + protocol.SESSION_IDLE <= now

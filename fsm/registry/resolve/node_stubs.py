@@ -32,7 +32,8 @@ class _Row:
     Attributes:
         deployment: State of its deployment, as the loader reports it.
         connection: State of its connection, as the stub reports it; None: no report yet.
-        waiting: Searches that wait for its deployment, oldest first.
+        waiting: Searches that wait for its deployment, oldest first, with the times until which
+            their answers are valid.
         begun: Time at which its deployment was requested.
         used: Time of the last search for its route, or of the last proof of its use.
         release: Number of the open `Release` request to the bus; None: there is none.
@@ -63,8 +64,8 @@ _WAITING: Final = frozenset({stub_connection.State.IN_PROGRESS, stub_connection.
 
 
 _Cooling: TypeAlias = tuple[float, str, Code]
-"""A pause after a failed stub of a domain: its end, the reason of the failure, and the code of the
-answers meanwhile: 503; 404 if no stub of the domain exists.
+"""A pause after a failed stub of a domain: its end, the reason of the failure, and the code of
+answers in the meantime: 503, or 404 if no stub of the domain exists.
 """
 
 
@@ -102,7 +103,7 @@ class NodeStubs:
 
         Args:
             domain: The domain of the node.
-            asked: Address to reach, and the intent.
+            asked: The address to reach, and the intent.
             now: Seconds on the host's clock.
             until: How long the answer may be remembered, on the same clock.
         """
@@ -137,11 +138,11 @@ class NodeStubs:
 
     def deployed(self, url: str, now: float) -> None:
         """Answer the waiting searches, in order (C-40)."""
-        found = self._find(url)
-        if found is None:
+        entry = self._find(url)
+        if entry is None:
             self._port.undeploy(url)
             return
-        domain, row = found
+        domain, row = entry
         row.deployment = stub_deployment.State.DEPLOYED
         row.use(now)
         waiting, row.waiting = row.waiting, {}
@@ -159,13 +160,13 @@ class NodeStubs:
             now: Seconds on the host's clock.
             code: Code of the refusals.
         """
-        found = self._find(url)
-        if found is None:
+        entry = self._find(url)
+        if entry is None:
             return
-        domain, row = found
+        domain, row = entry
         cooling = self._cool(domain, (now + RETRY_COOL_DOWN, why, code), now)
         if not is_idp_proxy(domain) or now - row.begun >= DEPLOY_TIMEOUT:
-            # A catalogue that hung would let the requesters wait once more for the node.
+            # Otherwise a catalogue that hangs would make requesters wait once more for the node.
             self._remove(domain, row, why, now, cooling)
             return
         waiting, row.waiting = row.waiting, {}
@@ -175,15 +176,15 @@ class NodeStubs:
 
     def crashed(self, url: str, now: float) -> None:
         """Remove a crashed stub; the next search deploys another, within a limit (R11)."""
-        found = self._find(url)
-        if found is None:
+        entry = self._find(url)
+        if entry is None:
             return
-        domain = found[0]
+        domain = entry[0]
         self._crashes = {crash: it for crash, it in self._crashes.items() if not it.is_calm(now)}
         if self._crashes.setdefault(domain, CrashCount()).count_crash(now):
             why = "it crashes again and again"
             self._cool(domain, (now + SANDBOX_COOL_DOWN, why, Code.UNAVAILABLE), now)
-        self._remove(*found, "it crashed", now, self._cooling.get(domain))
+        self._remove(*entry, "it crashed", now, self._cooling.get(domain))
 
     # ---- release of idle stubs (PFY-03)
 
@@ -208,13 +209,13 @@ class NodeStubs:
     def released(self, url: str, number: int, now: float, *, is_free: bool) -> None:
         """Take the answer to `release`: a stub that is free and still unused is removed.
 
-        The next message to its domain deploys another, with a new address (STB-15). An answer to
-        an earlier question does not count.
+        The next message to its domain deploys another, with a new address (STB-15). An answer to an
+        earlier request does not count.
         """
-        found = self._find(url)
-        if found is None or found[1].release != number:
+        entry = self._find(url)
+        if entry is None or entry[1].release != number:
             return
-        domain, row = found
+        domain, row = entry
         if not is_free or not row.is_at_rest:
             row.use(now)
             return
@@ -231,9 +232,9 @@ class NodeStubs:
         self, domain: str, row: _Row, why: str, now: float, cooling: _Cooling | None = None
     ) -> None:
         del self._rows[domain]
-        was, row.connection = row.connection, None
+        former, row.connection = row.connection, None
         self._trace(Op.DEL, domain, row)
-        self._report_own_node(domain, row, was)
+        self._report_own_node(domain, row, former)
         self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
         self._port.forget_routes()
         for asked in row.waiting:
@@ -242,14 +243,14 @@ class NodeStubs:
 
     def status(self, url: str, value: str, session: str | None, why: str, now: float) -> None:
         """Take the status of a stub's connection (I-S5); that of a removed stub is ignored."""
-        found = self._find(url)
-        if found is None:
+        entry = self._find(url)
+        if entry is None:
             return
-        domain, row = found
+        domain, row = entry
         was, row.connection = row.connection, stub_connection.State(value)
         is_over = row.connection is stub_connection.State.FAILED
         if is_over and was is stub_connection.State.DISCONNECTED and domain == self._config.domain:
-            # It refuses what comes: another stub would log in again.
+            # It refuses all messages: another stub would log in again.
             self._trace(Op.UPD, domain, row)
             self._port.set_own_node(url, is_live=False, end=why)
             return
@@ -280,7 +281,7 @@ class NodeStubs:
         self._port.row(RowChanged(op, _TABLE, domain, value, _WRITER))
 
     def _refuse(self, asked: tuple[str, Intent], cooling: _Cooling, why: str, now: float) -> None:
-        """Answer a search: what does not exist is not to be asked for again."""
+        """Refuse a search; a search for a stub that does not exist should not be repeated."""
         until, _, code = cooling
         pause = until - now if code is Code.UNAVAILABLE and until > now else None
         self._port.no_route(*asked, code, why, pause)

@@ -1,13 +1,13 @@
 """The registry's search for the route to an address without a listener here (RES-01..15).
 
-Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one, else the
-message node's stub, at once; meanwhile records are read and links set up. So a message waits
-only for a stub of its domain that is being deployed, and never for P2P. A runtime may want its
-messages to wait for a link, for a time, or that they go by a link or not at all (`link_policy`).
+The search is opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
+else the message node's stub, at once; meanwhile records are read and links set up. So a message
+waits only for a stub of its domain that is being deployed, and never for P2P. A runtime may demand
+that its messages wait for a link for some time, or that they go by a link only (`link_policy`).
 
-The search for a link (RES-03, RES-06, RES-13) goes by the record of the entity: it names the
-runtime, and says whether a link can be set up. The record is read, or known already, or reported
-by a registry. The search then waits for the link, or ends because there will be none.
+The search for a link (RES-03, RES-06, RES-13) uses the record of the entity: it names the runtime,
+and says whether a link can be set up. The record is read, or known already, or reported by a
+registry. The search then waits for the link, or ends because there will be none.
 """
 
 from fsm.effects import Intent, LinkHint
@@ -74,11 +74,11 @@ class ResolveCore:
     # ---- questions
 
     def links(self) -> tuple[LinkEntry, ...]:
-        """Return the P2P entries (P2P-18); not to be changed."""
+        """Return the P2P entries (P2P-18), to be read only."""
         return self._links.entries()
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return the link to a runtime, or to an entity at it, for the stub that asks (P2P-18)."""
+        """Return the link to a runtime, or to an entity there, for the stub that asks (P2P-18)."""
         return self._links.row(whom, stub)
 
     def node_stubs(self) -> tuple[str, ...]:
@@ -92,27 +92,27 @@ class ResolveCore:
         return self._config.domain
 
     def node_stub(self, to: str) -> str | None:
-        """Return the stub of that node, if it is deployed."""
+        """Return the deployed stub of the node that leads to an address, or None."""
         return self._stubs.url(self.node_of(to))
 
     def is_local(self, address: str) -> bool:
-        """Return whether an address is, or was, a component's of this runtime."""
+        """Return whether an address belongs, or belonged, to a component of this runtime."""
         return runtime_of(address) in self._local or is_below(address, self._config.runtime)
 
     def live_link(self, entity: str) -> str | None:
-        """Return the live link that leads to an entity, or to a runtime; None: none does."""
+        """Return the live link that leads to an entity, or to a runtime, or None."""
         return self._links.live_link(entity)
 
     def speaks_for(self, link: str, part: str, who: str, now: float) -> bool | None:
-        """Return whether a component at a link's other end may speak for an entity (P2P-30).
+        """Return whether a component at a link's other end may send for an entity (P2P-30).
 
-        It may for the parts of its own runtime. A component of another runtime may speak for itself
-        only, and only if its record names the link's runtime, as a node would check: a message
-        received over a link proves nothing.
+        A component may send for the parts of its own runtime. A component of another runtime may
+        send for itself only, and only if its record names the link's runtime, as a node would
+        check: a message received over a link proves nothing.
 
         Args:
             link: Address of the link.
-            part: Address of the component that speaks.
+            part: Address of the sending component.
             who: Address of the entity.
             now: Seconds on the host's clock.
 
@@ -149,13 +149,13 @@ class ResolveCore:
     # ---- inputs: searches
 
     def ask(self, to: str, intent: Intent, now: float, hint: LinkHint | None = None) -> None:
-        """Look for the route to an address without a listener here; `route` or `no_route` follows.
+        """Search for the route to an address without a listener; `route` or `no_route` follows.
 
         Args:
             to: The address.
             intent: Permitted kinds of routes.
             now: Seconds on the host's clock.
-            hint: How a link to it is set up, as the sender says; not verified (RES-16).
+            hint: The sender's unverified description of a link to it (RES-16).
         """
         if self.is_local(to):
             self._port.no_route(to, intent, Code.NOT_FOUND, "target not found")
@@ -168,7 +168,7 @@ class ResolveCore:
             self._ask_link(to, intent, now, hint)
 
     def seek_link(self, entity: str, now: float) -> None:
-        """Look for a link to an entity, if there may be one; no message waits for it."""
+        """Search for a link to an entity, if one is allowed; no message waits for it."""
         runtime = runtime_of(entity)
         if not (self.is_local(entity) or is_backend(entity) or self.live_link(runtime)):
             self._seek(runtime, Intent.LINK, None, now)
@@ -176,25 +176,25 @@ class ResolveCore:
     def add_local(self, address: str) -> None:
         """Note the address of a hyperty or object of this runtime.
 
-        It stays ours: late messages to it are answered 404.
+        The address stays local: later messages to it are answered 404.
         """
         self._local.add(address)
 
     def close_links(self, now: float) -> None:
-        """Set up no more links: the runtime shuts down, and the host ends them."""
+        """Set up no more links, since the runtime shuts down; the host ends them."""
         self._is_closing = True
         self._links.close()
         self._jobs.end_links("the runtime goes")
         self._answer_waiters(now)
 
     def stop(self) -> None:
-        """End all searches without a result: the registry itself stops."""
+        """End all searches without a result, since the registry itself stops."""
         self._is_closing = True
         self._links.close()
         self._jobs.end("the registry goes")
 
     def time_over(self, now: float) -> None:
-        """Do what is due."""
+        """Handle all deadlines that are over."""
         for entity in self._jobs.late(now):
             self._take_record(entity, None, now)
         self._links.tick(now)
@@ -205,25 +205,25 @@ class ResolveCore:
     # ---- inputs: stubs
 
     def stub_deployed(self, url: str, now: float) -> None:
-        """A stub that was asked for runs."""
+        """Note that a requested stub runs."""
         if not self._links.has_requester(url):
             self._stubs.deployed(url, now)
 
     def stub_failed(self, url: str, why: str, now: float, *, is_absent: bool = False) -> None:
-        """A stub that was asked for never runs; or there is none."""
+        """Note that a requested stub could not be deployed, or does not exist."""
         self._links.gone(url, now)
         code = Code.NOT_FOUND if is_absent else Code.UNAVAILABLE
         self._stubs.failed(url, why, now, code)
         self._answer_waiters(now)
 
     def stub_gone(self, url: str, now: float) -> None:
-        """A stub that ran crashed, and its sandbox is gone."""
+        """Note that a running stub crashed and its sandbox is gone."""
         self._links.gone(url, now)
         self._stubs.crashed(url, now)
         self._answer_waiters(now)
 
     def stub_released(self, url: str, number: int, now: float, *, is_free: bool) -> None:
-        """Take the answer to `release`: whether the stub has no routes now."""
+        """Take the answer to `release`: whether no route uses the stub."""
         self._stubs.released(url, number, now, is_free=is_free)
 
     def node_status(self, stub: str, value: str, session: str | None, why: str, now: float) -> None:
@@ -233,56 +233,56 @@ class ResolveCore:
     # ---- inputs: links
 
     def link_status(self, stub: str, value: str, remote: str, link: str | None, now: float) -> None:
-        """Take the status of a link that a P2P stub reports (M-07, M-13); None: of the stub's."""
+        """Take the status of a link that a P2P stub reports (M-07, M-13); None: the stub's own."""
         self._links.status(stub, value, remote, link or stub, now)
         if value == State.FAILED:
             self._records.forget_runtime(remote)
         self._answer_waiters(now)
 
     def path_set(self, url: str, refusal: str | None, now: float) -> None:
-        """Take the answer to `set_path`: None, or why the node refused it."""
+        """Take the answer to `set_path`: None, or the node's refusal."""
         self._links.path_set(url, refusal, now)
         self._answer_waiters(now)
 
     def link_registered(self, link: str, refusal: str | None, now: float) -> None:
-        """Take the answer to `register_link`: None, or why the handler refused it."""
+        """Take the answer to `register_link`: None, or the handler's refusal."""
         self._links.registered(link, refusal, now)
         self._answer_waiters(now)
 
     def link_over(self, stub: str, link: str, now: float) -> None:
-        """A handler reports that one of its links has ended for good and will not come back."""
+        """Note that one of a handler's links has ended and will not come back."""
         self._links.over(stub, link, now)
         self._answer_waiters(now)
 
     def link_forged(self, link: str, now: float) -> None:
-        """A peer sends too many messages from addresses that are not its own (S1)."""
+        """Note that a peer sends too many messages from addresses that are not its own (S1)."""
         self._links.forged(link, now)
         self._answer_waiters(now)
 
     def entities_listed(
         self, remote: str, there: tuple[str, ...], gone: tuple[str, ...], now: float
     ) -> None:
-        """The registry of a runtime reports what lives there, and no longer (M-08, M-09, I-R8)."""
+        """Take a registry's report of entities that came to or left its runtime (M-08, M-09)."""
         self._links.list_entities(remote, there, gone, now)
         self._answer_waiters(now)
 
     def witness(self, link: str, entity: str, now: float) -> None:
-        """Find out whether an entity lives at a link's other end, which speaks for it (P2P-30)."""
+        """Find out whether an entity lives at a link's other end, which sends for it (P2P-30)."""
         self._links.witness(link, entity, now)
 
     # ---- inputs: records
 
     def record_read(self, entity: str, record: Record | None, now: float) -> None:
-        """Take a live record; None: there is none, or no registry answered."""
+        """Take a live record, or None if there is none or no registry answered."""
         self._owners.compare(entity, record)
         self._take_record(entity, record, now)
         self._answer_waiters(now)
 
     def record_reported(self, entity: str, status: RecordStatus | None, now: float) -> None:
-        """Take the new status of a record (M-30, REG-13): no link is sought to what is away.
+        """Take the new status of a record (M-30, REG-13); no link is sought to a disconnected one.
 
-        A link that is live stays the route: it needs no registry. None: it may have changed while
-        no report could come.
+        A live link stays the route: it needs no registry. None means that the record may have
+        changed while no report could come.
         """
         self._owners.doubt(entity)
         if status is None or status is RecordStatus.LIVE:
@@ -295,15 +295,15 @@ class ResolveCore:
         self._answer_waiters(now)
 
     def ask_owner(self, entity: str, remote: str, now: float) -> None:
-        """Find the runtime that owns an entity, which a peer at `remote` sends from (I-B10)."""
+        """Find the runtime that owns an entity from which a peer at `remote` sends (I-B10)."""
         self._owners.ask(entity, remote, now)
 
     def owner_read(
         self, entity: str, record: Record | None, now: float, *, is_answered: bool = True
     ) -> None:
-        """Take a record, live or away; None: there is none, or no registry answered."""
+        """Take a record, live or disconnected, or None if there is none or no registry answered."""
         if record is not None and record.status == RecordStatus.LIVE:
-            # It is a fact where the entity lives, too, before what waited for that goes on.
+            # The record also binds the entity, before waiting searches continue.
             self._links.entities.bind(entity, record.runtime)
         self._owners.read(entity, record, now, is_answered=is_answered)
         self._answer_waiters(now)
@@ -311,7 +311,7 @@ class ResolveCore:
     # ---- routes
 
     def _ask_link(self, to: str, intent: Intent, now: float, hint: LinkHint | None) -> None:
-        """Answer with the live link; else with the node, and look for a link if that is wanted."""
+        """Answer with the live link, else with the node; search for a link if one is wanted."""
         entity = runtime_of(to)
         link = self.live_link(entity)
         if link is not None:
@@ -320,7 +320,7 @@ class ResolveCore:
         elif intent is Intent.DIRECT:
             self._port.no_route(to, intent, Code.UNAVAILABLE, "no live link leads there")
         elif not self._config.link_policy.holds_messages:
-            # The message goes first.
+            # The message is sent first.
             self._ask_node(to, intent, now)
             self._seek(entity, intent, hint, now)
         else:
@@ -340,7 +340,7 @@ class ResolveCore:
         return (is_required or is_awaited) and self._waiters.wait(ask, now)
 
     def _answer_waiters(self, now: float) -> None:
-        """Answer the questions that need not wait for their link any more."""
+        """Answer the questions that need not wait for their links any longer."""
         over = self._waiters.take_done(lambda entity: not self._jobs.is_open(link_key(entity)), now)
         for to, intent, waiting_for in over:
             link = self._links.live_link(waiting_for)
@@ -366,12 +366,12 @@ class ResolveCore:
     # ---- searches for links
 
     def _use(self, entity: str) -> P2pUse:
-        """Return the use for links to a peer, by its address and by its known runtime."""
+        """Return the policy for links to a peer, by its address and by its known runtime."""
         entry = self._links.entities.entry_of(entity)
         return self._config.link_policy.of(*([entry.remote] if entry is not None else []), entity)
 
     def _seek(self, entity: str, intent: Intent, hint: LinkHint | None, now: float) -> None:
-        """Begin to look for a P2P link, if the request may have one and the runtime wants one."""
+        """Begin to search for a P2P link, if the request may use one and the runtime wants one."""
         key, use = link_key(entity), self._use(entity)
         is_due = intent is Intent.REACH and use is not P2pUse.WHEN_ASKED
         is_wanted = (is_due or intent is Intent.LINK) and use is not P2pUse.NEVER
@@ -390,10 +390,9 @@ class ResolveCore:
                 self._follow(entity, hint, now)
 
     def _follow(self, entity: str, hint: LinkHint, now: float) -> None:
-        """Begin to set up a link by a hint, while the record of the entity is read (RES-16).
+        """Begin to set up a link by a hint while the record of the entity is read (RES-16).
 
-        A hint sends no message anywhere: the record alone says whether the entity is at the other
-        end.
+        A hint routes no message: the record alone decides whether the entity is at the other end.
         """
         plan = plan_of_hint(entity, hint)
         if isinstance(plan, str):
@@ -407,15 +406,15 @@ class ResolveCore:
 
     def _take_record(self, entity: str, record: Record | None, now: float) -> None:
         self._records.put(entity, record, now)
-        kept = self._records.find(entity, now)
-        self._verify_hint(entity, kept, now)
+        former = self._records.find(entity, now)
+        self._verify_hint(entity, former, now)
         if self._links.entities.is_read_for_list(entity):
-            if kept is not None:
-                self._links.entities.bind(entity, kept.runtime)
-        elif kept is None:
+            if former is not None:
+                self._links.entities.bind(entity, former.runtime)
+        elif former is None:
             self._join(entity, self._links.entities.entry_of(entity))
         else:
-            self._set_up(entity, kept, now)
+            self._set_up(entity, former, now)
 
     def _verify_hint(self, entity: str, record: Record | None, now: float) -> None:
         """Compare the hint that was followed for an entity with its record."""
@@ -444,7 +443,7 @@ class ResolveCore:
             self._port.refuse_stub(stub, why)
 
     def _join(self, entity: str, entry: LinkEntry | None) -> None:
-        """Let the search for a link wait for the entry that there is; or there is none."""
+        """Let the search for a link wait for an existing entry, or end if there is none."""
         key = link_key(entity)
         if entry is None:
             self._jobs.decide(key, Trigger.NONE, "no link to where it lives")

@@ -1,10 +1,10 @@
-"""The registry's open searches, one per key, what they ask of their host, and what waits for links.
+"""The registry's open searches, one for each key, and the questions that wait for links.
 
 A search that has ended is forgotten; the next one begins under its key (RES-13, I-R6, I-R7).
 
-While a link is being set up, only the question for a route waits here (RES-09, I-R9). The
-messages wait at the component that asked, in order, so that none is lost or doubled
-for any answer.
+While a link is being set up, only the question for a route waits here (RES-09, I-R9). The messages
+wait at the component that asked, in order, so that no message is lost or doubled, whatever the
+answer.
 """
 
 import math
@@ -23,7 +23,7 @@ from specs.reply_code import Code
 
 @attrs.frozen(slots=True)
 class NodePlan:
-    """The domain that a stub is deployed for: to its node, or its identity provider (PFY-12).
+    """The plan of a stub to a node, or to an identity provider (PFY-12), of a domain.
 
     Attributes:
         is_again: Whether an earlier stub to the node had a session and has failed.
@@ -36,7 +36,7 @@ class NodePlan:
 
 @attrs.frozen(slots=True)
 class RequesterPlan:
-    """The purpose of a P2P requester (RES-08).
+    """The plan of a P2P requester (RES-08).
 
     Attributes:
         descriptor: Catalogue address of the stub, from the record's `p2pRequester`.
@@ -51,9 +51,9 @@ StubPlan: TypeAlias = NodePlan | RequesterPlan
 
 
 class RoutesPort:
-    """The host of a route search; a method does nothing where no host overrides it.
+    """The calls of a route search to its host; a method does nothing unless it is overridden.
 
-    None calls the search back: what does so waits until the input has been taken.
+    No method calls the search back: the host does so after the input has been taken.
     """
 
     # ---- trace
@@ -65,44 +65,45 @@ class RoutesPort:
         """Trace a row that has changed."""
 
     def refuse_stub(self, address: str, why: str) -> None:
-        """Report that a record names a stub of another kind than is to be deployed."""
+        """Report that a record names a stub of another kind than the one to be deployed."""
 
     def refuse_hint(self, entity: str, why: str) -> None:
-        """Report that a hint how to link to an entity is not confirmed by its record (RES-16)."""
+        """Report that the record of an entity does not confirm a hint for a link (RES-16)."""
 
     # ---- answers to the Message BUS
 
     def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
-        """Answer `ask` with the stub or link that leads there.
+        """Answer `ask` with the stub or link that leads to the address.
 
-        It may be remembered until then, unless `forget_routes` is called before.
+        The answer is valid until a time, unless `forget_routes` is called before.
         """
 
     def no_route(
         self, to: str, intent: Intent, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Answer `ask`: requests are refused with this, once each (RES-14)."""
+        """Answer `ask`: each request is refused once, with this code and reason (RES-14)."""
 
     def forget_routes(self) -> None:
         """Forget every route that was answered."""
 
     def release(self, url: str, domain: str, number: int) -> None:
-        """Forget the routes by an idle stub, unless something depends on it; `stub_released`.
+        """Forget the routes by an idle stub unless it is in use; `stub_released` follows.
 
-        Open requests depend on it, and subscriptions in its domain. Numbers are not used twice.
+        It is in use if requests by it are open, or subscriptions in its domain exist. Numbers are
+        not used twice.
         """
 
     def add_peer(self, link: str, remote: str) -> None:
-        """Take messages of a runtime over a link (I-B10)."""
+        """Accept messages of a runtime over a link (I-B10)."""
 
     def remove_peer(self, link: str) -> None:
-        """Take no more messages over a link."""
+        """Refuse further messages over a link."""
 
     def set_owner(self, entity: str, owner: str | None) -> None:
-        """Answer `ask_owner`; None: no registry names an owner."""
+        """Answer `ask_owner`; None means that no registry names an owner."""
 
     def forget_owner(self, entity: str) -> None:
-        """Forget that answer: the owner may have changed."""
+        """Withdraw the answer to `ask_owner`, since the owner may have changed."""
 
     # ---- stubs
 
@@ -115,11 +116,11 @@ class RoutesPort:
     def set_own_node(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
         """Report that the connection to the own node is live, or no longer (REG-12).
 
-        With the reason `end` it is over for good; else the stub connects again.
+        With the reason `end` the connection is over for good; otherwise the stub connects again.
         """
 
     def renew_paths(self, domain: str, session: str | None) -> None:
-        """Set all paths at the node of a domain again: it has a new session of ours."""
+        """Set all paths at the node of a domain again, since it opened a new session."""
 
     # ---- requests
 
@@ -130,7 +131,7 @@ class RoutesPort:
         """Read a record for the owner that it names (M-25); `owner_read` follows."""
 
     def set_path(self, url: str) -> None:
-        """Have the own node deliver `url` here (M-03); `path_set` follows."""
+        """Have the own node deliver messages to `url` here (M-03); `path_set` follows."""
 
     def remove_path(self, url: str) -> None:
         """Have the own node forget `url` (M-04)."""
@@ -153,20 +154,20 @@ class RoutesPort:
         """Order a requester to yield until the peer's link is live or has failed (P2P-27)."""
 
     def resume(self, stub: str, remote: str) -> None:
-        """Order a requester that yields to go on: the peer's link has failed (P2P-27)."""
+        """Order a yielding requester to continue, since the peer's link has failed (P2P-27)."""
 
     def link_up(self, remote: str, link: str) -> None:
-        """Exchange lists of entities over a link, which is live now (P2P-23)."""
+        """Exchange lists of entities over a link that is live now (P2P-23)."""
 
     def link_down(self, remote: str) -> None:
-        """Stop that: the link is no longer live; it may come back."""
+        """Stop the exchange over a link that is no longer live but may come back."""
 
     def link_gone(self, remote: str) -> None:
-        """Forget the entities of a runtime: it has no entry any more."""
+        """Forget the entities of a runtime that has no entry any more."""
 
 
 WaitingAsk: TypeAlias = tuple[str, Intent, str]
-"""A question for a route: the address, the intent, and the entity to which a link is set up."""
+"""A search that waits: the address, the intent, and the entity to which a link is set up."""
 
 
 class LinkQueue:
@@ -177,7 +178,7 @@ class LinkQueue:
         self._until: dict[str, float] = {}
 
     def wait(self, ask: WaitingAsk, now: float) -> bool:
-        """Let a question wait; False: the link has been waited for long enough."""
+        """Let a question wait; return False if the link has been waited for long enough."""
         to, intent, entity = ask
         if now >= self._until.setdefault(entity, now + P2P_TIMEOUT):
             return False
@@ -193,12 +194,12 @@ class LinkQueue:
         """Take out the questions whose link is settled, or whose time is over."""
         settled = {entity for entity in self._until if is_settled(entity)}
         for entity in settled:
-            # The next set-up of a link to it may be waited for anew.
+            # The next set-up of a link to it has a wait of its own.
             del self._until[entity]
-        over = [ask for ask in self._asks.values() if self._until.get(ask[2], 0.0) <= now]
-        for to, intent, _ in over:
+        finished = [ask for ask in self._asks.values() if self._until.get(ask[2], 0.0) <= now]
+        for to, intent, _ in finished:
             del self._asks[to, intent]
-        return over
+        return finished
 
 
 _LINK: Final = "link|"
@@ -217,7 +218,7 @@ def link_key(entity: str) -> str:
 
 
 class ResolveJobs:
-    """The open searches; the only place that steps their entities."""
+    """The open searches; only this class steps their entities."""
 
     def __init__(self, port: RoutesPort) -> None:
         self._port = port
@@ -241,7 +242,7 @@ class ResolveJobs:
         self._port.step(job.step(Trigger.ASKED))
 
     def answer(self, key: str, why: str) -> None:
-        """Begin and end a search whose result is there already; an open search goes on as it is."""
+        """Begin and end a search whose result is known already; an open search is not changed."""
         if key not in self._open:
             self.begin(key)
             self.decide(key, Trigger.ATTACH, why)
@@ -253,13 +254,13 @@ class ResolveJobs:
         self._alarms.set(key, now + self._open[key].patience)
 
     def decide(self, key: str, trigger: Trigger, why: str = "") -> None:
-        """Step a search by the result of a look-up; a search that is further stays."""
+        """Step a search by the result of a look-up; a search in a later state is not changed."""
         job = self._open.get(key)
         if job is not None and job.state in _LOOKING:
             self._move(job, trigger, why)
 
     def settle(self, keys: Iterable[str], trigger: Trigger, why: str = "") -> None:
-        """End those of some searches that wait for a stub or link."""
+        """End the given searches that wait for a stub or link."""
         for key in keys:
             job = self._open.get(key)
             if job is not None and job.state in _WAITING:
@@ -270,11 +271,11 @@ class ResolveJobs:
         return self._alarms.deadline()
 
     def late(self, now: float) -> list[str]:
-        """Take out the entities whose record has not come in time."""
+        """Take out the entities whose records have not come in time."""
         return [key.removeprefix(_LINK) for key in self._alarms.due(now)]
 
     def end_links(self, why: str) -> None:
-        """End every search for a link: no link is set up any more."""
+        """End every search for a link, since no link is set up any more."""
         self._end([job for key, job in self._open.items() if key.startswith(_LINK)], why)
 
     def end(self, why: str) -> None:

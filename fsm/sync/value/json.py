@@ -1,9 +1,10 @@
-"""The JSON that the value of a data object may hold, and its copy (SYN-01, I-D4).
+"""JSON values of data objects: their copies (SYN-01, I-D4) and their schemas (CAT-05, M-32).
 
-A value is copied when it is passed in, so that its former holder cannot change it behind the
-reporter's back, and looked at, so that each peer reads what was written.
+A value is copied when it is passed in, so that its former holder cannot change it without a write,
+and checked, so that each peer reads exactly what was written.
 
-Whether a value obeys the schema of its data object (CAT-05, M-32).
+A schema is a JSON Schema of draft 4 or later. All that it refers to must be part of it: nothing is
+ever fetched. It is compiled once; the compiler is imported when the first schema is compiled.
 
 The schema is a JSON Schema of draft 4 or later. All that it refers to must stand in it:
 nothing is ever fetched. It is compiled once; what compiles it is imported when the first
@@ -24,7 +25,7 @@ from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import DEFINITION_BYTES, SCHEMA_WORDS, VALUE_DEPTH
 
 Steps: TypeAlias = tuple[str | int, ...]
-"""A path, as keys of objects and numbers of elements."""
+"""A path, as keys of objects and indices of lists."""
 
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**64 - 1
@@ -32,11 +33,11 @@ _MOST: Final = 2**64 - 1
 
 @attrs.frozen(slots=True)
 class Flaw:
-    """The reason why something cannot be the value of an object.
+    """The reason why a value cannot be the value of an object.
 
     Attributes:
-        path: Where, dotted; empty: the whole.
-        why: Half a sentence.
+        path: Dotted path of the part with the flaw; empty: the whole value.
+        why: The reason, as half a sentence.
     """
 
     path: str
@@ -44,15 +45,15 @@ class Flaw:
 
 
 Unpack: TypeAlias = Callable[[object], object]
-"""Gives the plain value of what stands for one; anything else as it is."""
+"""Returns the plain value of a wrapper, and any other value unchanged."""
 
 
 @final
 class NotJsonError(ProtoflyError, ValueError, public=True):
-    """Something cannot be written as JSON and read again as what it was.
+    """A value cannot be written as JSON and read again unchanged.
 
     Attributes:
-        flaw: Where, and why.
+        flaw: The path in the value, and the reason.
     """
 
     def __init__(self, path: str, why: str) -> None:
@@ -66,15 +67,15 @@ def dotted_path(steps: Steps) -> str:
 
 
 def as_json(value: object, at: Steps, unpack: Unpack, depth: int = VALUE_DEPTH) -> Json:
-    """Return a copy of a value, in plain objects and lists.
+    """Return a copy of a value in plain dictionaries and lists.
 
-    Any mapping with texts as keys becomes an object, any sequence a list.
+    Any mapping with texts as keys becomes a dictionary, any sequence a list.
 
     Args:
-        value: What is written.
-        at: Where; how deep that is counts.
-        unpack: Called for each part.
-        depth: Nesting that is taken.
+        value: The value.
+        at: Path of the value; its depth counts.
+        unpack: Called for each part of the value.
+        depth: Largest permitted nesting.
 
     Raises:
         NotJsonError: Something in it is no JSON, or is nested too deep.
@@ -135,7 +136,7 @@ HALF: Final = "there is half a character in the text"
 
 
 def has_half_characters(text: str) -> bool:
-    """Return whether there is a surrogate in a text, which no JSON of a message can hold."""
+    """Return whether a text has a surrogate, which no JSON of a message can contain."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -149,17 +150,17 @@ def _kind(value: object) -> str:
 
 
 def json_size(value: Json) -> int:
-    """Return how many bytes a value has when it is written."""
+    """Return the number of bytes of a value that is written as JSON."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return len(text.encode(errors="surrogatepass"))
 
 
 def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
-    """Return why no message can hold a value of an object; None: one can, as far as it is small.
+    """Return why no message can hold a value of an object, whatever its size, or None.
 
     Args:
         value: A value, or a part of one.
-        at: Where that is; how deep that is counts.
+        at: Path of the value; its depth counts.
     """
     if isinstance(value, str):
         return text_flaw(value, at)
@@ -177,7 +178,7 @@ def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
 
 
 def text_flaw(text: str, at: Steps = ()) -> Flaw | None:
-    """Return why no message can hold a text; None: one can."""
+    """Return why no message can hold a text, or None."""
     if len(text) > MAX_JSON_TEXT:
         return Flaw(dotted_path(at), f"a text has at most {MAX_JSON_TEXT} characters")
     return Flaw(dotted_path(at), HALF) if has_half_characters(text) else None
@@ -188,14 +189,14 @@ if TYPE_CHECKING:
 
 
 _VALUE: Final = "it"
-"""The name of a value in a sentence: itself it may be long."""
+"""The name of a value in error messages: the value itself may be long."""
 
 _COMPILED: Final = 64
-"""Schemas of a process that are kept compiled."""
+"""Number of schemas that a process keeps compiled."""
 
 
 class NoSchemaError(ProtoflyError):
-    """A schema that is none, with the path in it, and half a sentence for people."""
+    """A definition is no JSON Schema: its path in it, and the reason as half a sentence."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"the definition is no JSON Schema: {f'{path}: ' if path else ''}{why}")
@@ -203,12 +204,12 @@ class NoSchemaError(ProtoflyError):
 
 @attrs.frozen(slots=True)
 class ObjectSchema:
-    """A schema that values are held against; made by `compiled`."""
+    """A schema that values are checked against; made by `compile_schema`."""
 
     _validator: "Validator"
 
     def flaw(self, value: Json) -> Flaw | None:
-        """Return the first thing that is found wrong with a value; None: it obeys."""
+        """Return the first flaw of a value, or None if the value obeys the schema."""
         from jsonschema_rs import ValidationError  # noqa: PLC0415 - see above
 
         try:
@@ -219,7 +220,7 @@ class ObjectSchema:
 
 
 def compile_schema(definition: JsonObject) -> ObjectSchema:
-    """Return a schema, ready to be used.
+    """Return a schema that is ready for use.
 
     Raises:
         NoSchemaError: It is none, is too large, or refers to something outside of it.
@@ -234,12 +235,12 @@ def _compile(definition: str) -> ObjectSchema:
     from jsonschema_rs import ValidationError, validator_for  # noqa: PLC0415 - see above
 
     try:
-        made = validator_for(json.loads(definition), offline=True, mask=_VALUE)
+        validator = validator_for(json.loads(definition), offline=True, mask=_VALUE)
     except ValidationError as exc:
         raise NoSchemaError(dotted_path(tuple(exc.instance_path)), _cut(exc.message)) from exc
     except ValueError as exc:
         raise NoSchemaError("", _cut(str(exc))) from exc
-    return ObjectSchema(made)
+    return ObjectSchema(validator)
 
 
 def _cut(sentence: str) -> str:

@@ -1,12 +1,12 @@
 """Changes of the value of a data object, one attribute at a time (SYN-13..SYN-15).
 
-Values are shared between tasks and never changed in place: a change returns a new value that
-shares what it did not touch. What is shared costs nothing when two values are compared.
+Values are shared between tasks and never changed in place: a change returns a new value that shares
+all unchanged parts. Shared parts are compared without cost.
 
-A path is dotted. What a segment means is said by what stands there: of an object it is a
-key, of a list the number of an element. A change without a path is the whole value. Where a
-path cannot name a difference, a step nearer to the root can: names that are empty or hold a
-dot, a null that was none before (a change to nothing removes), arrays of another length.
+A path is dotted. The value at a segment decides what the segment means: a key of an object, or the
+index of an element of a list. A change without a path replaces the whole value. Where a path cannot
+name a difference, a path nearer to the root can: for keys that are empty or contain a dot, a new
+null (a change to null removes), or arrays of another length.
 """
 
 import json
@@ -22,7 +22,7 @@ from specs.limits.protocol import MAX_JSON_DEPTH
 
 
 def check_path(path: str | None) -> None:
-    """Refuse a path that leads deeper than any value of a message is nested.
+    """Refuse a path that is longer than the permitted nesting of values.
 
     Values are walked by recursive functions: a peer could end the process by a path of
     thousands of segments.
@@ -46,9 +46,9 @@ _Place: TypeAlias = "Json | Absence"
 def apply_change(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
     """Return a value after one change.
 
-    A change without a value removes the attribute, or the element; a change of an array adds or
-    removes elements. Removing an absent attribute changes nothing, nor does a path that names
-    an absent element. Missing objects on the path are made.
+    A change without a value removes the attribute or the element; a change of an array adds or
+    removes elements. Removing an absent attribute changes nothing, nor does a path through an
+    absent element. Missing objects on the path are created.
 
     Args:
         value: The value before, which is not changed in place.
@@ -61,9 +61,9 @@ def apply_change(value: JsonObject, change: Change | ChangeObject) -> JsonObject
 
 
 def is_applicable(value: JsonObject, change: Change) -> bool:
-    """Return whether a published change fits a value: else the value is not its predecessor.
+    """Return whether a published change fits a value; if not, a version in between is missing.
 
-    Missing objects on the path are made; all else has to stand where the change says.
+    Missing objects on the path are created; all other parts must exist.
 
     Args:
         value: The value before.
@@ -71,18 +71,18 @@ def is_applicable(value: JsonObject, change: Change) -> bool:
     """
     if change.attribute is None:
         return isinstance(change.value, dict)
-    here: _Place = value
+    place: _Place = value
     for segment in change.attribute.split("."):
-        if not isinstance(here, dict | list):
-            return isinstance(here, Absence) and change.index is None
-        if isinstance(here, list) and index_in(here, segment) is None:
+        if not isinstance(place, dict | list):
+            return isinstance(place, Absence) and change.index is None
+        if isinstance(place, list) and index_in(place, segment) is None:
             return False
-        here = value_at(here, segment)
+        place = value_at(place, segment)
     if not _is_of_array(change):
         return True
-    if not isinstance(here, list):
-        return isinstance(here, Absence) and change.index is None
-    return change.index is None or _is_within(here, change.index, change)
+    if not isinstance(place, list):
+        return isinstance(place, Absence) and change.index is None
+    return change.index is None or _is_within(place, change.index, change)
 
 
 def _is_within(elements: list[Json], index: int, change: Change) -> bool:
@@ -100,8 +100,8 @@ def published_change(
 ) -> Change:
     """Return a change in a form that every peer can apply to the value before.
 
-    A peer in upstream's form makes nothing on the way to an attribute, removes elements of lists
-    by their numbers only, and reads a URL in a path as one segment.
+    A peer in upstream's form creates no objects on the way to an attribute, removes elements of
+    lists by their indices only, and reads a URL in a path as one segment.
 
     Args:
         before: The whole value before the change.
@@ -120,12 +120,12 @@ def published_change(
 
 
 def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str) -> Change | None:
-    """Return a change of a place that can be named; None: the place has to be set instead."""
+    """Return a change of a list at a path that all peers can name, or None: set it as a whole."""
     path = asked.attribute or ""
-    way, _, name = path.rpartition(".")
+    parent, _, name = path.rpartition(".")
     if not _is_of_array(asked):
-        if asked.value is None and isinstance(value_at(before, way), list):
-            return _cut(way, int(name), 1, version, by)
+        if asked.value is None and isinstance(value_at(before, parent), list):
+            return _cut(parent, int(name), 1, version, by)
         return Change(version, path, asked.value, asked.attribute_type, source=by)
     place = value_at(before, path)
     value: list[Json] = asked.value if isinstance(asked.value, list) else [asked.value]
@@ -141,16 +141,16 @@ def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str)
 def _removal(
     path: str, place: list[Json], elements: list[Json], version: int, by: str
 ) -> Change | None:
-    """Return a change that removes elements that stand side by side; None: they do not."""
+    """Return a change that removes adjacent elements, or None if they are not adjacent."""
     keys = {_key(each) for each in elements}
-    gone = [number for number, each in enumerate(place) if _key(each) in keys]
-    if not gone:
+    indices = [number for number, each in enumerate(place) if _key(each) in keys]
+    if not indices:
         return Change(version, path, [], ARRAY, ADD, source=by, index=len(place))
-    if gone[-1] - gone[0] != len(gone) - 1:
+    if indices[-1] - indices[0] != len(indices) - 1:
         return None
-    if len(gone) != len(elements):
-        return _cut(path, gone[0], len(gone), version, by)
-    return Change(version, path, elements, ARRAY, _REMOVE, source=by, index=gone[0])
+    if len(indices) != len(elements):
+        return _cut(path, indices[0], len(indices), version, by)
+    return Change(version, path, elements, ARRAY, _REMOVE, source=by, index=indices[0])
 
 
 def _cut(path: str, index: int, count: int, version: int, by: str) -> Change:
@@ -158,30 +158,30 @@ def _cut(path: str, index: int, count: int, version: int, by: str) -> Change:
 
 
 def _nameable(value: JsonObject, steps: list[str]) -> int:
-    """Return how many steps of a path lead through what stands in a value; the last may be new."""
-    here: _Place = value
+    """Return how many steps of a path lead through existing values; the last may be new."""
+    place: _Place = value
     for depth, step in enumerate(steps):
-        if not isinstance(here, dict | list) or _URL in step:
+        if not isinstance(place, dict | list) or _URL in step:
             return depth
-        if isinstance(here, list) and index_in(here, step) is None:
+        if isinstance(place, list) and index_in(place, step) is None:
             return depth
-        here = value_at(here, step)
+        place = value_at(place, step)
     return len(steps)
 
 
 def _setting(
     before: JsonObject, after: JsonObject, steps: list[str], version: int, by: str
 ) -> Change:
-    """Return a change that sets or removes the nearest place on a path that can be named."""
+    """Return a change that sets or removes the nearest value on a path that can be named."""
     for depth in range(_nameable(before, steps), 0, -1):
         path = ".".join(steps[:depth])
-        new = value_at(after, path)
+        value = value_at(after, path)
         holder = value_at(before, ".".join(steps[: depth - 1])) if depth > 1 else before
-        if isinstance(new, Absence):
+        if isinstance(value, Absence):
             if isinstance(holder, dict):
                 return Change(version, path, source=by)
-        elif new is not None:
-            return Change(version, path, new, source=by)
+        elif value is not None:
+            return Change(version, path, value, source=by)
     return Change(version, value=after, source=by)
 
 
@@ -190,7 +190,7 @@ def _is_of_array(change: Change | ChangeObject) -> bool:
 
 
 def without_attribute(value: Json, path: str) -> Json:
-    """Return a value without what is at a path; the same value if nothing is there.
+    """Return a value without the part at a path, or the same value if there is none.
 
     Args:
         value: The value before, which is not changed in place.
@@ -207,36 +207,36 @@ def can_be_set(value: JsonObject, path: str) -> bool:
         value: The whole value.
         path: Dotted; segments are keys of objects and indices of lists.
     """
-    here: _Place = value
+    place: _Place = value
     for segment in path.split("."):
-        if isinstance(here, list) and index_in(here, segment) is None:
+        if isinstance(place, list) and index_in(place, segment) is None:
             return False
-        here = value_at(here, segment) if isinstance(here, dict | list) else ABSENT
+        place = value_at(place, segment) if isinstance(place, dict | list) else ABSENT
     return True
 
 
-def same(one: Json, other: Json) -> bool:
+def same(left: Json, right: Json) -> bool:
     """Return whether two values are equal as JSON: 1 and 1.0 are, 1 and true are not.
 
     Args:
-        one: A value.
-        other: Another value.
+        left: A value.
+        right: Another value.
     """
-    if one is other:
+    if left is right:
         return True
-    if isinstance(one, dict):
-        return isinstance(other, dict) and _same_objects(one, other)
-    if isinstance(one, list):
-        return isinstance(other, list) and len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, bool) or isinstance(other, bool):
+    if isinstance(left, dict):
+        return isinstance(right, dict) and _same_objects(left, right)
+    if isinstance(left, list):
+        return isinstance(right, list) and len(left) == len(right) and all(map(same, left, right))
+    if isinstance(left, bool) or isinstance(right, bool):
         return False
-    return one == other
+    return left == right
 
 
 def without(elements: list[Json], gone: list[Json]) -> list[Json]:
     """Return a list without all elements that are equal as JSON to one of `gone`.
 
-    Each element is looked up once: the cost is the sum of both sizes, and not their product.
+    Each element is looked up once: the cost is the sum of both sizes, not their product.
 
     Args:
         elements: The list.
@@ -247,7 +247,7 @@ def without(elements: list[Json], gone: list[Json]) -> list[Json]:
 
 
 def _key(value: Json) -> str | tuple[bool, str | float | None]:
-    """Return a key that two values share if they are `same`, and only then.
+    """Return a key that is equal for two values if and only if they are `same`.
 
     The key of objects and lists is a text: a peer cannot choose values with colliding hashes.
     """
@@ -257,7 +257,7 @@ def _key(value: Json) -> str | tuple[bool, str | float | None]:
 
 
 def _whole(value: Json) -> Json:
-    """Return a value with 1 for each 1.0, which are the same and are not written so."""
+    """Return a value with 1 for each 1.0, which is an equal number but written differently."""
     if isinstance(value, dict):
         return {name: _whole(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -265,12 +265,12 @@ def _whole(value: Json) -> Json:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _same_objects(one: JsonObject, other: JsonObject) -> bool:
-    return one.keys() == other.keys() and all(same(each, other[key]) for key, each in one.items())
+def _same_objects(left: JsonObject, right: JsonObject) -> bool:
+    return left.keys() == right.keys() and all(same(each, right[key]) for key, each in left.items())
 
 
 def _after(present: _Place, path: list[str], change: Change | ChangeObject) -> _Place:
-    """Return what stands at a place after a change of what is at a path below it, or of itself."""
+    """Return the value at a place after a change at a path below it, or of the value itself."""
     if not path:
         if _is_of_array(change):
             return _changed_array(present, change)
@@ -279,18 +279,18 @@ def _after(present: _Place, path: list[str], change: Change | ChangeObject) -> _
     if isinstance(present, list):
         index = index_in(present, name)
         if index is not None:
-            new = _after(present[index], rest, change)
-            kept: list[Json] = [] if isinstance(new, Absence) else [new]
-            present = [*present[:index], *kept, *present[index + 1 :]]
+            changed = _after(present[index], rest, change)
+            elements: list[Json] = [] if isinstance(changed, Absence) else [changed]
+            present = [*present[:index], *elements, *present[index + 1 :]]
         return present
     if not isinstance(present, dict):
         if change.value is None or change.operation == _REMOVE:
             return present
         present = {}
-    new = _after(present.get(name, ABSENT), rest, change)
-    if isinstance(new, Absence):
-        return {key: left for key, left in present.items() if key != name}
-    return {**present, name: new}
+    changed = _after(present.get(name, ABSENT), rest, change)
+    if isinstance(changed, Absence):
+        return {key: each for key, each in present.items() if key != name}
+    return {**present, name: changed}
 
 
 def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
@@ -306,7 +306,7 @@ def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
 
 
 def _changed_at(present: _Place, index: int, operation: str | None, value: Json) -> _Place:
-    """Insert elements before one, or remove some from one on."""
+    """Insert elements before an index, or remove elements from it on."""
     if not isinstance(present, list):
         return present
     if operation == ADD:
@@ -328,7 +328,7 @@ class ObjectChange:
         path: Dotted path; `items.0.done` within an array; empty: the whole value.
         old: The value before; None: there was none.
         new: The value now; None: it was removed.
-        version: Of the object after the change.
+        version: Version of the object after the change.
     """
 
     path: str
@@ -337,7 +337,7 @@ class ObjectChange:
     version: int
 
     def apply_to(self, value: JsonObject) -> JsonObject:
-        """Return a value after this change; it is not changed in place."""
+        """Return a value after this change, without changing it in place."""
         change = Change(self.version, self.path or None, self.new)
         return frozen_object(apply_change(value, change))
 
@@ -351,8 +351,8 @@ _NOTHING: Final[list[_Edit]] = []
 def describe_change(before: JsonObject, after: JsonObject, change: Change) -> ObjectChange:
     """Return the effect of a published change on the attribute that it names.
 
-    If there is no effect on an attribute that is null, the whole value is named: a change to
-    nothing removes.
+    If the changed attribute is null afterwards, the whole value is named, since a change to null
+    removes.
 
     Args:
         before: The whole value before the change.
@@ -365,18 +365,18 @@ def describe_change(before: JsonObject, after: JsonObject, change: Change) -> Ob
     is_removal = change.value is None and change.operation is None
     if change.index is not None and change.operation == _REMOVE and change.value in (0, 1):
         path, is_removal = f"{path}.{change.index}", True
-    new = None if is_removal else _at(after, path)
-    if new is None and not is_removal and same(before, after):
+    new_value = None if is_removal else _at(after, path)
+    if new_value is None and not is_removal and same(before, after):
         return ObjectChange("", before, after, change.version)
-    return ObjectChange(path, _at(before, path), new, change.version)
+    return ObjectChange(path, _at(before, path), new_value, change.version)
 
 
 def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[ObjectChange, ...]:
     """Return the changes that turn one value into another, in order; empty: they are equal.
 
     Args:
-        before: The one value.
-        after: The other value.
+        before: The first value.
+        after: The second value.
         version: Version of the object with the value `after`.
     """
     return tuple(
@@ -386,12 +386,12 @@ def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[Obj
 
 
 def _at(value: JsonObject, path: str) -> Json:
-    """Return the value at a path; None: it is null, or there is none."""
-    found = value_at(value, path)
-    return None if isinstance(found, Absence) else found
+    """Return the value at a path, or None if it is null or absent."""
+    value_there = value_at(value, path)
+    return None if isinstance(value_there, Absence) else value_there
 
 
-# --- between ------------------------------------------------------------------------------
+# --- differences -----------------------------------------------------------------------------
 
 
 def _between(place: _Path, old: Json, new: Json) -> list[_Edit]:
@@ -401,7 +401,7 @@ def _between(place: _Path, old: Json, new: Json) -> list[_Edit]:
         return _between_objects(place, old, new)
     if isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         return _between_arrays(place, old, new)
-    # Equal is not enough: to Python, true is 1.
+    # `==` is not enough: in Python, True equals 1.
     is_same = old == new and type(old) is type(new) and not isinstance(old, dict | list)
     return _NOTHING if is_same else [(place, old, new)]
 

@@ -1,14 +1,13 @@
 """The writes of a reporter to its data object, until they are published (SYN-13..SYN-16).
 
-A write is in the reporter's own value at once; it waits here until the runtime has published
-it, in order. If one cannot be published, those behind it are void, too: they were made to a
-value that no observer will ever see. The reporter's own value is then the published one, and
-the next write, or the next wait for all to be published, fails with the reason.
+A write changes the reporter's own value at once; the write waits here until the runtime has
+published it, in order. If a write cannot be published, those behind it are void, too: they were
+made to a value that no observer will ever see. The reporter's own value is then the published one,
+and the next write, or the next wait for all to be published, fails with the reason.
 
-A write is published as the smallest change: a path and the value there. What a path cannot name
-(a key that is empty or holds a dot) and what a change cannot say (null at a place: no value
-means that nothing stands there) is said by setting what holds it, in the last resort the whole
-value.
+A write is published as the smallest change: a path and the value there. If a path cannot name a
+place (a key that is empty or contains a dot), or a change cannot express a value (null: no value
+means removal), the surrounding value is set, in the last resort the whole value.
 """
 
 import json
@@ -32,12 +31,12 @@ _Path: TypeAlias = tuple[str, ...]
 
 @attrs.frozen(slots=True)
 class _Edit:
-    """One change.
+    """A change of one part of a value.
 
     Attributes:
-        path: Where.
-        value: What is set there; None: what is there goes.
-        operation: For lists: what is done with the elements in `value`.
+        path: Path of the part.
+        value: The value that is set; None: the part is removed.
+        operation: For lists: the operation on the elements in `value`.
     """
 
     path: _Path
@@ -46,15 +45,15 @@ class _Edit:
 
 
 def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject | None:
-    """Return the change of an object that makes one value of another; None: they are equal.
+    """Return the smallest change that turns one value of an object into another; None: equal.
 
-    No smaller part of the value holds all differences. A change of a list whose elements were
-    added at its end, or removed, names these elements, unless the list itself is shorter.
+    A change of a list whose elements were added at its end, or removed, names these elements,
+    unless the list itself is shorter.
 
     Args:
         url: Address of the object.
-        old: Its value.
-        new: The value that it is to have.
+        old: The present value.
+        new: The value after the change.
     """
     if same(old, new):
         return None
@@ -68,7 +67,7 @@ def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject 
 
 
 def _between(path: _Path, old: Json, new: Json) -> _Edit | None:
-    """Return the smallest edit at or below a path; None: no edit there can say it."""
+    """Return the smallest edit at or below a path, or None if no edit there can express it."""
     if not _can_be_named(path[-1]):
         return None
     edit: _Edit | None = None
@@ -88,7 +87,7 @@ def _set(path: _Path, new: Json) -> _Edit | None:
 
 
 def _within_object(path: _Path, old: JsonObject, new: JsonObject) -> _Edit | None:
-    """Return the edit of the one attribute that differs; None: several do, or it has no name."""
+    """Return the edit of the one attribute that differs, or None if it is not one with a name."""
     differing = [
         key
         for key in {**old, **new}
@@ -97,12 +96,12 @@ def _within_object(path: _Path, old: JsonObject, new: JsonObject) -> _Edit | Non
     if len(differing) > 1:
         return None
     (key,) = differing
-    below = (*path, key)
+    child_path = (*path, key)
     if key not in old:
-        return _set(below, new[key])
+        return _set(child_path, new[key])
     if key not in new:
-        return _Edit(below) if _can_be_named(key) else None
-    return _between(below, old[key], new[key])
+        return _Edit(child_path) if _can_be_named(key) else None
+    return _between(child_path, old[key], new[key])
 
 
 def _within_list(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
@@ -119,43 +118,43 @@ def _within_list(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
 
 
 def _shortening(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
-    """Return the edit that takes elements out of a list; None: it takes setting it."""
-    gone = _missing(old, new)
-    if gone is None:
+    """Return the edit that removes elements from a list, or None if the list must be set."""
+    indices = _missing(old, new)
+    if indices is None:
         return None
-    elements = [old[index] for index in gone]
-    is_one = len(gone) == 1
+    elements = [old[index] for index in indices]
+    is_one = len(indices) == 1
     if is_one and isinstance(elements[0], dict | list):
-        # Its number says less than it.
-        return _Edit((*path, str(gone[0])))
-    # No others in the list may be equal to these: they would go, too.
+        # The element is shorter than its index.
+        return _Edit((*path, str(indices[0])))
+    # No other elements may be equal to these, since they would be removed, too.
     is_all = len(without(old, elements)) == len(old) - len(elements)
     if is_all and len(json.dumps(elements)) <= len(json.dumps(new)):
         return _Edit(path, elements, Operation.REMOVE)
-    return _Edit((*path, str(gone[0]))) if is_one else None
+    return _Edit((*path, str(indices[0]))) if is_one else None
 
 
 def _missing(old: list[Json], new: list[Json]) -> list[int] | None:
-    """Return which elements of `old` are to go so that `new` remains; None: it is no part."""
-    gone: list[int] = []
+    """Return the indices of elements of `old` whose removal leaves `new`, or None."""
+    indices: list[int] = []
     for index, element in enumerate(old):
-        place = index - len(gone)
+        place = index - len(indices)
         if place >= len(new) or not same(element, new[place]):
-            gone.append(index)
-    return gone if len(old) - len(gone) == len(new) else None
+            indices.append(index)
+    return indices if len(old) - len(indices) == len(new) else None
 
 
 _FOR_GOOD: Final = frozenset({int(Code.NOT_FOUND), int(Code.GONE)})
-"""Codes after which nothing of the object can be written any more."""
+"""Codes after which the object cannot be written any more."""
 
 
 @attrs.frozen(slots=True)
 class Unpublished:
-    """The reason why a write was not taken, or not published.
+    """The reason why a write was refused, or not published.
 
     Attributes:
         code: The reply code.
-        why: Half a sentence for people.
+        why: The reason for people, as half a sentence.
     """
 
     code: int
@@ -163,18 +162,18 @@ class Unpublished:
 
 
 Verdict: TypeAlias = int | Flaw | Unpublished
-"""The result of a write: its number, or that of the last write, if it changed nothing.
+"""The result of a write: its number, or the number of the last write if it changed nothing.
 
-A flaw is against the schema, and nothing has changed.
+A flaw means that the value would break the schema; then nothing has changed.
 """
 
 
 def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
-    """Return what is wrong with a whole value; None: an object can have it.
+    """Return the flaw of a whole value, or None if an object can have it.
 
     Args:
         value: The value.
-        schema: The schema of the object; None: it has none.
+        schema: The schema of the object; None: it has no schema.
     """
     size = json_size(value)
     if size > VALUE_BYTES:
@@ -183,28 +182,28 @@ def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
 
 
 def _unsendable_in(new: JsonObject, change: ChangeObject) -> Flaw | None:
-    """Return what no message can hold of what a change has made; the rest could be sent before."""
+    """Return the flaw of the part that a change has made; the rest could be sent before."""
     if change.attribute is None:
         return unsendable(new)
-    here: Json = new
+    part: Json = new
     steps = tuple(change.attribute.split("."))
     for depth, step in enumerate(steps):
-        if depth >= VALUE_DEPTH or (isinstance(here, dict) and len(here) > MAX_JSON_KEYS):
-            return unsendable(here, steps[:depth])
-        found = value_at(here, step)
-        if isinstance(found, Absence):
+        if depth >= VALUE_DEPTH or (isinstance(part, dict) and len(part) > MAX_JSON_KEYS):
+            return unsendable(part, steps[:depth])
+        child = value_at(part, step)
+        if isinstance(child, Absence):
             return None
-        here = found
+        part = child
     added = change.value
     if change.operation == ADD and isinstance(added, list) and len(steps) < VALUE_DEPTH:
-        first = len(here) - len(added) if isinstance(here, list) else 0
-        looked_at = (unsendable(each, (*steps, first + n)) for n, each in enumerate(added))
-        return next(filter(None, looked_at), None)
+        first = len(part) - len(added) if isinstance(part, list) else 0
+        flaws = (unsendable(each, (*steps, first + n)) for n, each in enumerate(added))
+        return next(filter(None, flaws), None)
     return unsendable(change.value, steps)
 
 
 def _path_flaw(path: str | None) -> Flaw | None:
-    """Return why no change can name a path; None: one can."""
+    """Return why no change can name a path, or None if one can."""
     if path is None:
         return None
     try:
@@ -218,13 +217,13 @@ class WritesCore:
     """The writes of one object.
 
     Args:
-        url: The object.
-        data: Its value, as it was published.
+        url: Address of the object.
+        data: Its published value.
         version: Of that value.
-        schema: What each value must obey; None: any will do.
+        schema: The schema that each value must obey; None: any value is permitted.
 
     Attributes:
-        value: The value with all that was written.
+        value: The value after all writes.
         version: Version of the last published change.
         number: Number of the last write.
     """
@@ -237,7 +236,7 @@ class WritesCore:
         self.value = self._published = data
         self.version = version
         self._most = json_size(data)
-        # Each with the value after it.
+        # Each write with the value after it.
         self._waiting: deque[tuple[ChangeObject, JsonObject]] = deque()
         self.number = self._done = 0
         self._for_writer: Unpublished | None = None
@@ -246,17 +245,17 @@ class WritesCore:
 
     @property
     def is_full(self) -> bool:
-        """True if as many writes wait as may."""
+        """True if as many writes are waiting as permitted."""
         return len(self._waiting) >= WRITES_WAITING
 
     def is_over(self, number: int) -> bool:
-        """Return whether a write does not wait any more: it is published, or void."""
+        """Return whether a write is no longer waiting: it is published or void."""
         return self._done >= number
 
     # ---- writing
 
     def become(self, new: JsonObject) -> Verdict:
-        """Write what makes the value `new`."""
+        """Write the changes that make the value `new`."""
         return self._refusal() or self._write(smallest_change(self._url, self.value, new))
 
     def make(self, change: ChangeObject) -> Verdict:
@@ -272,34 +271,34 @@ class WritesCore:
     def _write(self, change: ChangeObject | None) -> Verdict:
         if change is None:
             return self.number
-        # A path that is too long is not followed.
+        # A path that is too long is refused first.
         if flaw := _path_flaw(change.attribute):
             return flaw
-        new = apply_change(self.value, change)
-        if flaw := self._flaw(new, change):
+        value = apply_change(self.value, change)
+        if flaw := self._flaw(value, change):
             return flaw
-        self.value = new
-        self._waiting.append((change, new))
+        self.value = value
+        self._waiting.append((change, value))
         self.number += 1
         return self.number
 
     def _flaw(self, new: JsonObject, change: ChangeObject) -> Flaw | None:
-        """Look at what the value would be; its size is counted only when it may be too much."""
-        most = self._most + json_size([change.attribute, change.value])
-        if most > VALUE_BYTES:
-            flaw, most = flaw_in(new, self._schema), json_size(new)
+        """Check the new value, whose size is counted only if it may be too large."""
+        limit = self._most + json_size([change.attribute, change.value])
+        if limit > VALUE_BYTES:
+            flaw, limit = flaw_in(new, self._schema), json_size(new)
         else:
             flaw = _unsendable_in(new, change)
             if flaw is None and self._schema is not None:
                 flaw = self._schema.flaw(new)
         if flaw is None:
-            self._most = most
+            self._most = limit
         return flaw
 
     # ---- publishing
 
     def next(self) -> ChangeObject | None:
-        """Return what is to be published next; None: nothing waits."""
+        """Return the next change to publish, or None if none is waiting."""
         return self._waiting[0][0] if self._waiting else None
 
     def published(self, version: int) -> int:
@@ -312,11 +311,11 @@ class WritesCore:
     def failed(self, lost: Unpublished, known: frozenset[int]) -> Unpublished | None:
         """Note that the next write was not published; those behind it will not be, either.
 
-        Returns the reason for all that wait for the writes to be published; None: there is none.
+        Return the reason for all that wait for the writes to be published, or None.
 
         Args:
             lost: The reason.
-            known: Numbers of writes whose writer learns of it otherwise.
+            known: Numbers of writes whose writers learn the reason in another way.
         """
         is_incomplete = not known.issuperset(range(self._done + 1, self.number + 1))
         if is_incomplete:
