@@ -1,12 +1,13 @@
 """Transfers of large bodies in chunks, at the passive end, which stores them (P2P-21, P2P-22).
 
-The requester is the active end in both directions. It sends the body of a request in requests, one
-for each chunk. The receiver assembles the chunks, and the request then takes the whole body. The
-body of an answer is held by its sender, and the requester reads it chunk by chunk. Chunks arrive in
-order and once: any other chunk ends its transfer, and the requester is refused once.
+The requester is the active end in both directions. It sends the body of a request in further
+requests, one for each chunk. The receiver assembles the chunks, and the original request then gets
+the whole body. The body of an answer is held by its sender, and the requester reads it chunk by
+chunk. Chunks must arrive in order and once: any other chunk ends its transfer, and the requester is
+refused once.
 
-The bytes of a transfer show whether it is complete, so it has no other states. One `TransferBudget`
-counts the memory of all transfers of a runtime.
+The received bytes show whether a transfer is complete, so it has no other states. One
+`TransferBudget` counts the memory of all transfers of a runtime.
 """
 
 import math
@@ -30,16 +31,16 @@ from specs.reply_code import Code
 
 
 def chunk_count(size: int) -> int:
-    """Return how many chunks a body of so many bytes has."""
+    """Return the number of chunks of a body."""
     return -(-size // limits.CHUNK_BYTES)
 
 
 def chunk_size(size: int, index: int) -> int:
-    """Return the bytes of one chunk; all but the last are equal.
+    """Return the number of bytes of one chunk; all but the last are equal.
 
     Args:
         size: Bytes of the body.
-        index: Place of the chunk.
+        index: Index of the chunk.
     """
     return min(limits.CHUNK_BYTES, size - index * limits.CHUNK_BYTES)
 
@@ -50,10 +51,10 @@ def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
     Args:
         body: The body.
         transfer: Number of the transfer.
-        index: Place of the chunk.
+        index: Index of the chunk.
     """
-    begin = index * limits.CHUNK_BYTES
-    piece = body[begin : begin + limits.CHUNK_BYTES]
+    start = index * limits.CHUNK_BYTES
+    piece = body[start : start + limits.CHUNK_BYTES]
     texts = tuple(
         b64encode(piece[at : at + limits.CHUNK_TEXT]).decode()
         for at in range(0, len(piece), limits.CHUNK_TEXT)
@@ -62,7 +63,7 @@ def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
 
 
 def chunk_entry(body: bytes, transfer: int) -> ChunkedBody:
-    """Return the entry of a message that replaces its body.
+    """Return the entry of a message that replaces the message's body.
 
     Args:
         body: The body.
@@ -86,18 +87,18 @@ def data_in(chunk: Chunk) -> bytes:
     return data
 
 
-def join_chunks(chunks: Sequence[bytes], said: ChunkedBody) -> bytes:
+def join_chunks(chunks: Sequence[bytes], entry: ChunkedBody) -> bytes:
     """Return the body of an answer from all its chunks.
 
     Args:
         chunks: The bytes of each chunk, in order.
-        said: What stands for the body.
+        entry: The entry that replaces the body.
 
     Raises:
         BadMessageError: 400: it was altered.
     """
     body = b"".join(chunks)
-    if not _has_digest(body, said):
+    if not _has_digest(body, entry):
         raise BadMessageError(_ALTERED)
     return body
 
@@ -105,8 +106,8 @@ def join_chunks(chunks: Sequence[bytes], said: ChunkedBody) -> bytes:
 _ALTERED: Final = "the body was altered on its way: its digest differs"
 
 
-def _has_digest(body: bytes | bytearray, said: ChunkedBody) -> bool:
-    return sha256(body).hexdigest() == said.sha256
+def _has_digest(body: bytes | bytearray, entry: ChunkedBody) -> bool:
+    return sha256(body).hexdigest() == entry.sha256
 
 
 def too_large(limit: int) -> BadMessageError:
@@ -116,11 +117,11 @@ def too_large(limit: int) -> BadMessageError:
 
 
 def latest(begun: float, chunks: int, silence: float = limits.TRANSFER_SILENCE) -> float:
-    """Return the time until which a transfer may take for its next chunk.
+    """Return the deadline for the next chunk of a transfer.
 
     Args:
-        begun: When it has begun.
-        chunks: How many chunks it has had.
+        begun: Time at which the transfer began.
+        chunks: Number of chunks so far.
         silence: Seconds for which its peer may be silent.
     """
     return begun + min(limits.TRANSFER_TIMEOUT, silence + chunks * limits.CHUNK_SECONDS)
@@ -136,12 +137,12 @@ _LATER: Final = "other large bodies come first; try again later"
 class TransferBudget:
     """Memory for transfers that the peers of one runtime have begun.
 
-    A peer is a runtime, as the identity of its messages says. Peers without an identity share one
-    share.
+    A peer is a runtime, identified by its messages. Peers without an identity have one share
+    together.
 
     Attributes:
-        limit: Bytes that one body may have.
-        used: Bytes that all transfers take.
+        limit: Largest number of bytes of one body.
+        used: Number of bytes of all transfers.
     """
 
     def __init__(self, limit: int) -> None:
@@ -154,7 +155,7 @@ class TransferBudget:
     def enter(self, peer: str, now: float) -> None:
         """Count a new transfer whose chunks have not arrived yet.
 
-        Peers that found no room have their turn in the order in which they asked: a peer that
+        Peers that found no room have their turn in the order of their requests, so a peer that
         begins transfers without end does not keep others from theirs.
 
         Args:
@@ -204,8 +205,8 @@ class TransferBudget:
             or share.size + size > limits.PEER_BODIES * self.limit
         )
         if is_full or self.used + size > limits.ALL_BODIES * self.limit:
-            whose = "your runtime" if is_full else "all runtimes"
-            why = f"the large bodies of {whose} take all room there is for them; try again later"
+            holder = "your runtime" if is_full else "all runtimes"
+            why = f"the large bodies of {holder} take all room there is for them; try again later"
             raise BadMessageError(why, _FULL)
         share.add(1, size)
         self.used += size
@@ -231,14 +232,14 @@ _Key: TypeAlias = tuple[str, int]
 
 @attrs.define(eq=False)
 class _Transfer:
-    """One body in memory.
+    """The state of one body in memory.
 
     Attributes:
-        begun: When it has begun.
-        body: Its bytes, as far as they have come.
-        until: When it is given up.
-        missing: Places of the chunks that were not read yet.
-        is_arriving: Whether chunks are still to come.
+        begun: Time at which it began.
+        body: The bytes that have come.
+        until: Time at which it is given up.
+        missing: Indices of the chunks that were not read yet.
+        is_arriving: Whether further chunks must arrive.
     """
 
     peer: str
@@ -269,7 +270,7 @@ class _Transfers:
         self._open[key] = transfer
 
     def _restart_silence(self, transfer: _Transfer, now: float, chunks: int) -> None:
-        """Restart the timer of silence of the peer, who has had so many chunks of the transfer."""
+        """Restart the timer of the peer's silence after some chunks of the transfer."""
         slow = latest(transfer.begun, chunks, self._patience)
         transfer.until = min(slow, now + self._patience)
 
@@ -292,7 +293,7 @@ class _Transfers:
         return min((each.until for each in self._open.values()), default=math.inf)
 
     def tick(self, now: float) -> None:
-        """End the transfers whose peers are silent, or take too long."""
+        """End the transfers whose peers are silent, or which take too long."""
         for requester, transfer in [key for key, each in self._open.items() if each.until <= now]:
             self.end(requester, transfer)
 
@@ -304,7 +305,7 @@ class _Transfers:
 
 @attrs.frozen
 class WholeBody:
-    """An assembled body, until its message was handled.
+    """An assembled body, kept until its message was handled.
 
     Attributes:
         peer: The peer whose share of the budget it takes.
@@ -324,7 +325,7 @@ class AssembliesCore(_Transfers):
         """Begin a transfer; one with the same number fails.
 
         Args:
-            message: The request to begin it.
+            message: The request that begins the transfer.
             begun: The transfer.
 
         Raises:
@@ -365,7 +366,7 @@ class AssembliesCore(_Transfers):
         transfer.body += data
         self._restart_silence(transfer, now, chunk.index + 1)
         if len(transfer.body) == transfer.size:
-            # Its message is the next that comes.
+            # The next message of the requester is the one with this body.
             transfer.until = now + self._patience
             transfer.is_arriving = False
             self._budget.leave(transfer.peer)
@@ -383,7 +384,7 @@ class AssembliesCore(_Transfers):
         """Return the body of a message and end its transfer; call `release` afterwards.
 
         Args:
-            said: What stands for its body.
+            said: The entry that replaces its body.
 
         Raises:
             BadMessageError: 409: chunks are missing; 400: it was altered.
@@ -421,7 +422,7 @@ class HeldBodiesCore(_Transfers):
             BadMessageError: 413: it is over the limit; 503: there is no room for it now.
         """
         missing = set(range(chunk_count(len(body))))
-        # A sender that repeats its id wants the newer answer.
+        # A requester that repeats an id wants the newer answer.
         self.end(request.from_, request.id)
         transfer = _Transfer(peer_of(request), len(body), now, bytearray(body), missing=missing)
         self._begin((request.from_, request.id), transfer, now)
@@ -432,7 +433,7 @@ class HeldBodiesCore(_Transfers):
 
         Args:
             message: The request that asks for it.
-            wanted: What it asks for.
+            wanted: The chunk that it asks for.
 
         Raises:
             BadMessageError: 410: no such body is held, any more; 400: it has no such chunk.

@@ -1,9 +1,9 @@
-"""The addresses that the peer of each link may send from, and messages that wait for a proof.
+"""The addresses from which the peer of each link may send, and messages that wait for a proof.
 
-A peer may send from its own runtime and the addresses below it, and from an address whose
-domain registry names that runtime as its owner (I-B10, S1). A received message proves
-nothing. A message whose sender is not known yet waits; its proof, or the deadline, decides
-on it. Messages of one sender keep their order; senders do not wait for each other.
+A peer may send from its own runtime and the addresses below it, and from an address whose domain
+registry names that runtime as the owner (I-B10, S1). A received message proves nothing. A message
+whose sender is not known yet waits for its proof or the deadline. Messages of one sender keep their
+order; senders do not wait for each other.
 """
 
 import math
@@ -26,30 +26,30 @@ T = TypeVar("T")
 
 
 class SenderProof(Enum):
-    """The knowledge about an address that a peer sends from."""
+    """The knowledge about an address from which a peer sends."""
 
     PROVEN = "proven"
     UNKNOWN = "unknown"
     FOREIGN = "foreign"
-    """It cannot be the peer's, for any registry record."""
+    """The address cannot be the peer's, whatever registry records say."""
 
 
 class Holding(Enum):
     """The result of `LinkSenders.hold`."""
 
     ASK = "ask"
-    """It waits, and the owner of its sender is to be asked for."""
+    """The message waits, and the owner of its sender must be requested."""
 
     WAIT = "wait"
-    """It waits behind others of its sender."""
+    """The message waits behind others of its sender."""
 
     FULL = "full"
-    """Too much waits already."""
+    """The message is refused, since too many are waiting."""
 
 
 @attrs.define(slots=True, eq=False)
 class _Queue(Generic[T]):
-    """The messages of one sender on one link, all waiting for one proof."""
+    """The messages of one sender on one link, which wait for one proof."""
 
     until: float
     items: list[T] = attrs.field(factory=list)
@@ -61,9 +61,9 @@ class _Peer(Generic[T]):
     """The other end of one link.
 
     Attributes:
-        proven: Entities that `remote` owns, according to a registry.
-        is_gone: Whether the link is over; waiting messages are decided all the same, because
-            the link has acknowledged them to their sender.
+        proven: Entities that `remote` owns according to a registry.
+        is_gone: Whether the link is over; waiting messages are still decided, because the link has
+            acknowledged them to their sender.
     """
 
     remote: str
@@ -78,7 +78,7 @@ class _Peer(Generic[T]):
 class LinkSenders(Generic[T]):
     """The senders on the links of one runtime.
 
-    Memory: `HELD_IN_ALL` messages of `HELD_BYTES_IN_ALL`; the addresses that `OwnersCore`
+    Memory: `HELD_IN_ALL` messages of `HELD_BYTES_IN_ALL` bytes, and the addresses that the registry
     remembers.
     """
 
@@ -91,7 +91,7 @@ class LinkSenders(Generic[T]):
         return link in self._peers
 
     def remote(self, link: str) -> str | None:
-        """Return the runtime at the other end of a link; None: the link is not known."""
+        """Return the runtime at the other end of a link, or None if the link is unknown."""
         peer = self._peers.get(link)
         return None if peer is None else peer.remote
 
@@ -109,7 +109,7 @@ class LinkSenders(Generic[T]):
         return [_row(Op.ADD, remote, link)]
 
     def remove_link(self, link: str) -> list[RowChanged]:
-        """Accept nothing more over a link. Idempotent."""
+        """Accept no further messages over a link. Idempotent."""
         peer = self._peers.get(link)
         if peer is None:
             return []
@@ -117,10 +117,10 @@ class LinkSenders(Generic[T]):
         return self.sweep()
 
     def sweep(self) -> list[RowChanged]:
-        """Forget the links that are over and for which nothing waits."""
-        over = [link for link, peer in self._peers.items() if peer.is_gone and not peer.held]
+        """Forget the links that are over and for which no message waits."""
+        ended = [link for link, peer in self._peers.items() if peer.is_gone and not peer.held]
         rows: list[RowChanged] = []
-        for link in over:
+        for link in ended:
             peer = self._peers.pop(link)
             rows += [_row(Op.DEL, each, link) for each in (*sorted(peer.proven), peer.remote)]
         return rows
@@ -128,9 +128,9 @@ class LinkSenders(Generic[T]):
     # ---- senders
 
     def sender_proof(self, link: str, from_: str) -> SenderProof:
-        """Return what is known of an address that a peer sends from.
+        """Return what is known of an address from which a peer sends.
 
-        The addresses of the caller's own runtime are FOREIGN, too; the caller knows them.
+        The addresses of the caller's own runtime are FOREIGN, too; the caller recognises them.
 
         Args:
             from_: Address of the sender.
@@ -147,13 +147,13 @@ class LinkSenders(Generic[T]):
         return SenderProof.UNKNOWN
 
     def hold(self, link: str, from_: str, item: T, now: float, size: int = 0) -> Holding:
-        """Keep a message whose sender is UNKNOWN until that is decided.
+        """Keep a message whose sender is UNKNOWN until the sender's owner is known.
 
         Args:
             link: Name of the link, which is open.
             from_: Address of the sender.
-            item: The message, as the caller wants it back.
-            size: Bytes of memory that it takes.
+            item: The message, in the form in which the caller gets it back.
+            size: Number of bytes of memory that it takes.
         """
         peer, entity = self._peers[link], runtime_of(from_)
         is_full = peer.waiting >= p2p.HELD_MESSAGES or peer.size + size > p2p.HELD_BYTES
@@ -174,9 +174,9 @@ class LinkSenders(Generic[T]):
     def set_owner(
         self, entity: str, owner: str | None
     ) -> tuple[list[RowChanged], list[tuple[T, bool]]]:
-        """Note which runtime owns an entity, according to its domain's registry.
+        """Note the runtime that owns an entity according to its domain's registry.
 
-        Only the links on which the entity sends are concerned.
+        Only the links on which the entity sends are affected.
 
         Args:
             owner: Address of the runtime; None: no runtime owns it.
@@ -211,7 +211,7 @@ class LinkSenders(Generic[T]):
         return rows
 
     def drop(self, link: str, entity: str) -> list[T]:
-        """Take out the messages of a sender: its owner is known, or cannot be looked up.
+        """Take out the messages of a sender whose owner is known or cannot be looked up.
 
         Args:
             entity: Address of the sender.
@@ -239,14 +239,14 @@ class LinkSenders(Generic[T]):
         return min(queue.until for queue in first)
 
     def take_overdue(self, now: float) -> list[T]:
-        """Take out the messages whose proof did not come in time: they are refused."""
-        over = [
+        """Take out the messages whose proof did not come in time, which are refused."""
+        overdue = [
             (link, entity)
             for link, peer in self._peers.items()
             for entity, queue in peer.held.items()
             if queue.until <= now
         ]
-        return [item for link, entity in over for item in self.drop(link, entity)]
+        return [item for link, entity in overdue for item in self.drop(link, entity)]
 
 
 def _row(op: Op, address: str, link: str) -> RowChanged:

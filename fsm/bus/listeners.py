@@ -1,10 +1,10 @@
 """The routing table that MiniBUS, Message BUS and message node share (BUS-01..04, BUS-17).
 
-The core is a table of listeners and nothing else. It never parses an address, changes a
-message or decides on permissions. The look-up is by the literal address (I-B1) and finds
-all listeners of an address in the order of their registration (I-B2, I-B3). The listener
-`*` gets the messages that have no listener of their own. Only a MiniBUS has one: on a
-Message BUS it would send messages back to where they came from (I-B5).
+The core is only a table of listeners. It never parses an address, changes a message or decides on
+permissions. The look-up is by the literal address (I-B1) and finds all listeners of an address in
+the order of their registration (I-B2, I-B3). The listener `*` gets the messages that have no
+listener of their own. Only a MiniBUS has one: on a Message BUS it would send messages back to where
+they came from (I-B5).
 """
 
 from collections import Counter
@@ -21,14 +21,14 @@ from specs.message import Message
 from specs.trace import Op
 
 ANY: Final = "*"
-"""The address of the listener for everything that has no other."""
+"""The address of the listener for messages that have no other listener."""
 
 TABLE: Final = "listeners"
 """The name of this table in traces."""
 
 
 class Named(Protocol):
-    """A listener: anything that has a name, which stands in traces."""
+    """A listener: any object with a name, which appears in traces."""
 
     @property
     def name(self) -> str:
@@ -42,7 +42,7 @@ class RoutingCore(Generic[L]):
     """The listeners of each address.
 
     Args:
-        has_any: Whether `*` may be in the table: in that of a MiniBUS.
+        has_any: Whether the table may contain `*`, as in a MiniBUS.
     """
 
     def __init__(self, *, has_any: bool) -> None:
@@ -56,11 +56,11 @@ class RoutingCore(Generic[L]):
         return bool(self._rows)
 
     def add(self, address: str, listener: L, writer: str) -> list[RowChanged]:
-        """Add a row; a row that is there already keeps its place. Idempotent.
+        """Add a row; an existing row keeps its place. Idempotent.
 
         Args:
             address: The address to listen to, or `*`.
-            listener: The component that gets its messages.
+            listener: The component that gets the messages.
             writer: Name of the component that changes the table, for the trace.
 
         Raises:
@@ -68,10 +68,10 @@ class RoutingCore(Generic[L]):
         """
         if address == ANY and not self._has_any:
             raise SpecError("a Message BUS has no listener for everything")
-        there = self._rows.get(address, ())
-        if listener in there:
+        listeners = self._rows.get(address, ())
+        if listener in listeners:
             return []
-        self._rows[address] = (*there, listener)
+        self._rows[address] = (*listeners, listener)
         return [RowChanged(Op.ADD, TABLE, address, listener.name, writer)]
 
     def remove(self, address: str, listener: L | None, writer: str) -> list[RowChanged]:
@@ -79,23 +79,23 @@ class RoutingCore(Generic[L]):
 
         Args:
             address: The address of the rows.
-            listener: The listener whose row goes; None: all rows of the address.
+            listener: The listener whose row is removed; None: all rows of the address.
             writer: Name of the component that changes the table, for the trace.
         """
-        there = self._rows.get(address, ())
-        gone = tuple(row for row in there if listener is None or row == listener)
-        stays = tuple(row for row in there if row not in gone)
+        listeners = self._rows.get(address, ())
+        removed = tuple(row for row in listeners if listener is None or row == listener)
+        stays = tuple(row for row in listeners if row not in removed)
         if stays:
             self._rows[address] = stays
         else:
             self._rows.pop(address, None)
-        return [RowChanged(Op.DEL, TABLE, address, row.name, writer) for row in gone]
+        return [RowChanged(Op.DEL, TABLE, address, row.name, writer) for row in removed]
 
     def remove_listener(self, listener: L, writer: str) -> list[RowChanged]:
         """Remove every row of a listener. Idempotent.
 
         Args:
-            listener: The listener, which is gone.
+            listener: The listener, which has ended.
             writer: Name of the component that changes the table, for the trace.
         """
         addresses = [address for address, rows in self._rows.items() if listener in rows]
@@ -120,10 +120,10 @@ class RoutingCore(Generic[L]):
 
 # Forward rules and aliases of a Message BUS (BUS-08, BUS-10).
 #
-# A forward rule has every request and event for one address copied to another; an alias does so
-# in both directions. The rules make no circle: a rule that would close one is refused. A copy names
-# the addresses that it was copied from in via, so it goes back to none of them, and the check of
-# loops ends a chain of more than HOP_LIMIT.
+# By a forward rule, every request and event for one address is copied to another; by an alias,
+# in both directions. The rules form no cycle: a rule that would close one is refused. A copy names
+# the addresses from which it was copied in `via`, so it goes back to none of them, and the loop
+# check ends a chain of more than HOP_LIMIT.
 
 _TABLE: Final = "forwards"
 """The name of this table in traces."""
@@ -134,9 +134,9 @@ class ForwardRefusedError(ProtoflyError, public=True):
     """A forward rule or an alias cannot be added.
 
     Attributes:
-        source: The address whose messages were to be copied.
-        target: The address that was to get them.
-        reason: Why not, as half a sentence.
+        source: The address whose messages should be copied.
+        target: The address that should get the copies.
+        reason: The reason of the refusal, as half a sentence.
     """
 
     def __init__(self, source: str, target: str, reason: str) -> None:
@@ -179,15 +179,15 @@ class ForwardRule:
     @property
     def directions(self) -> tuple[tuple[str, str], ...]:
         """Pairs of addresses: messages for the first are copied to the second."""
-        there = (self.source, self.target)
-        return (there, there[::-1]) if self.is_alias else (there,)
+        forward = (self.source, self.target)
+        return (forward, forward[::-1]) if self.is_alias else (forward,)
 
 
 class ForwardRules:
     """The rules of one Message BUS; a rule that was added several times has several owners.
 
     Attributes:
-        targets: Where the messages of an address are copied to.
+        targets: The addresses to which the messages of each address are copied.
     """
 
     def __init__(self) -> None:
@@ -195,7 +195,7 @@ class ForwardRules:
         self.targets: dict[str, tuple[str, ...]] = {}
 
     def add(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
-        """Add a rule; an equal rule has one owner more, and changes nothing.
+        """Add a rule, or one more owner of an equal rule.
 
         Args:
             writer: Name of the component that adds it, for the trace.
@@ -211,7 +211,7 @@ class ForwardRules:
         return self._compile_targets(Op.ADD, rule, writer) if self._owners[rule] == 1 else []
 
     def remove(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
-        """End a rule for one of its owners. Idempotent.
+        """Remove one owner of a rule, and the rule with its last owner. Idempotent.
 
         Args:
             writer: Name of the component that removes it, for the trace.
@@ -225,7 +225,7 @@ class ForwardRules:
         return self._compile_targets(Op.DEL, rule, writer)
 
     def copies(self, message: Message) -> Iterator[Message]:
-        """Make the copies of a message for the next addresses of its rules.
+        """Yield the copies of a message for the next addresses of its rules.
 
         Args:
             message: A request or event.
@@ -233,7 +233,7 @@ class ForwardRules:
         targets = self.targets.get(message.to)
         if targets is None:
             return
-        # Behind the stub that brought the message, whose name is the last one.
+        # After the name of the stub that brought the message, which is the last one.
         via = message.via
         crossed = [message.to, *via]
         for target in targets:
@@ -250,12 +250,12 @@ class ForwardRules:
         return ""
 
     def _reachable_from(self, source: str) -> set[str]:
-        """Return an address, and those that get copies of its messages."""
-        reached, ahead = {source}, [source]
-        while ahead:
-            fresh = [each for each in self.targets.get(ahead.pop(), ()) if each not in reached]
-            reached.update(fresh)
-            ahead += fresh
+        """Return an address and all addresses that get copies of its messages."""
+        reached, queue = {source}, [source]
+        while queue:
+            added = [each for each in self.targets.get(queue.pop(), ()) if each not in reached]
+            reached.update(added)
+            queue += added
         return reached
 
     def _compile_targets(self, op: Op, rule: ForwardRule, writer: str) -> list[RowChanged]:

@@ -1,11 +1,11 @@
-"""Routing at a message node: the next hop of a message, if allowed (MN-03, MN-16, MN-27).
+"""Routing at a message node: permission and next hop of a message (MN-03, MN-16, MN-27).
 
 The functions read the tables of allocation and subscription and change nothing. The host
 calls them in this order: `admit`, policy, `route`.
 
-Most messages have the sender of an earlier one, and the receiver of another. What `NodeRouting`
-decides of them depends on either, on the session and the tables alone, unless a body claims more:
-so `RememberedRouting` asks it again only when a table has changed.
+Most messages have the sender of an earlier one, and the receiver of another. The decisions of
+`NodeRouting` about them depend on either address, on the session and the tables alone, unless a
+body claims more: so `RememberedRouting` asks again only when a table has changed.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -27,11 +27,11 @@ from specs.routing import NODE_CHECKS, Check, is_routing_loop
 
 @attrs.frozen(slots=True)
 class Admitted:
-    """The message may go on.
+    """The decision that a message may continue.
 
     Attributes:
         bind: Addresses to bind to the session first: addresses of other domains (MN-13), or
-            addresses that upstream's peers use without an allocation (C-43).
+            addresses that upstream's peers use without allocation (C-43).
     """
 
     bind: tuple[str, ...] = ()
@@ -39,13 +39,13 @@ class Admitted:
 
 @attrs.frozen(slots=True)
 class Refusal:
-    """The message must not go on: it breaks a check of the node objects.
+    """The decision that a message must not continue, since it breaks a rule of the node objects.
 
     Attributes:
-        instead: Code of the answer to a request, where it differs from the check's code.
-        is_offence: Whether the sender is a node of another domain that must have known that it
-            has no right to send the message; no other sender offends.
-        rule: Rule of the policies that denied the message; empty: the check is not that of policy.
+        instead: Code of the answer to a request, if it differs from the rule's code.
+        is_offence: Whether the sender is a node of another domain that must have known that it has
+            no right to send the message; no other sender commits an offence.
+        rule: Rule of the policies that denied the message; empty: no policy did.
     """
 
     check: Check
@@ -66,7 +66,7 @@ class Refusal:
 
     @property
     def reason(self) -> DropReason:
-        """The counter for messages that are dropped without an answer."""
+        """The reason under which a message is counted that is dropped without an answer."""
         return _CHECKS[self.check].drop
 
 
@@ -75,10 +75,10 @@ Admission: TypeAlias = Admitted | Refusal
 
 @attrs.frozen(slots=True)
 class ToRuntimes:
-    """The message goes to the sessions of these runtimes, one copy each.
+    """The decision that a message goes to the sessions of runtimes, one copy each.
 
     Attributes:
-        is_published: Whether the receivers are subscribers, and not the owner of the address.
+        is_published: Whether the receivers are subscribers, not the owner of the address.
         nodes: Other nodes of the domain that have subscribers.
     """
 
@@ -89,10 +89,11 @@ class ToRuntimes:
 
 @attrs.frozen(slots=True)
 class Nobody:
-    """The message has no receiver.
+    """The decision that a message has no receiver.
 
     Attributes:
-        is_known: Whether the receiver's runtime is known, so that no other may come back for it.
+        is_known: Whether the receiver's runtime is known, so that no other runtime may return for
+            it.
     """
 
     why: str
@@ -100,7 +101,7 @@ class Nobody:
 
 
 Route: TypeAlias = str | ToRuntimes | Nobody
-"""Where a message goes; a text is the address of a part of the node."""
+"""The route of a message; a text is the address of a part of the node."""
 
 LOOP: Final = Refusal(Check.LOOP, "it is in a routing loop")
 _ADMITTED: Final = Admitted()
@@ -119,7 +120,7 @@ class NodeRouting:
 
     Args:
         domain: The domain that the node serves.
-        rights: The owners of addresses.
+        rights: The rights of sessions to addresses.
         subscriptions: The subscribers of addresses.
         components: Addresses of the node's own parts.
         elsewhere: Other nodes of the domain that have subscribers, by address.
@@ -145,7 +146,7 @@ class NodeRouting:
         """Check the sender and the trace (`via`) of a message.
 
         Args:
-            message: The message as it came.
+            message: The message as it arrived.
             by: Address of the runtime whose session brought it.
         """
         if not self._rights.may_speak(by):
@@ -153,7 +154,7 @@ class NodeRouting:
         body = message.body
         bind: tuple[str, ...] = ()
         source = body.get("source")
-        # Not that of a subscriber's answer to a request that was fanned out (C-81).
+        # Not the sender of a subscriber's answer to a request that was fanned out (C-81).
         is_for_path = message.is_response and by in self._subscriptions.subscribers(message.from_)
         claimed = [] if is_for_path else [message.from_]
         if isinstance(source, str):
@@ -174,9 +175,9 @@ class NodeRouting:
         return Admitted(bind) if bind else _ADMITTED
 
     def _objection(self, message: Message, by: str) -> Refusal | None:
-        """Return why a sender, though it is the one it claims to be, may not send this message."""
+        """Return why a message is refused although its sender is genuine, or None."""
         if message.body.get(DURABLE, True) is not True:
-            # A place in a log is named by the node that delivers the message, and by nobody else.
+            # Only the node that delivers a message may state the message's position in a log.
             return Refusal(Check.NORMAL_FORM, "body.durable is true, or absent")
         if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no route to {domain_of(message.to)}"
@@ -215,7 +216,7 @@ class NodeRouting:
         return self._subscriptions.is_heard_by(message.to, by, message.from_)
 
     def _is_ours(self, to: str, by: str) -> bool:
-        """Return whether a node of another domain may send something here for an address.
+        """Return whether a node of another domain may send to an address here.
 
         A message to an address of its own domain is for the subscribers here.
         """
@@ -224,7 +225,7 @@ class NodeRouting:
     def _foreign(self, address: str, message: Message, by: str) -> Refusal:
         """Refuse a sender's address; setting a path for another runtime is forbidden (MN-14).
 
-        A node cannot know which addresses of its own domain come here by another route.
+        A node cannot know which addresses of its own domain reach this node by another route.
         """
         is_for_other = message.to == self._paths and address != message.from_
         why = f"the session does not own {address}"
@@ -236,15 +237,15 @@ class NodeRouting:
         )
 
     def is_own(self, address: str, by: str) -> bool:
-        """Return whether a session may send messages, and send them from an address."""
+        """Return whether a session may send messages, and may send them from an address."""
         return self._rights.may_speak(by) and self._rights.ownership(address, by) is Ownership.OWN
 
     def owner_of(self, address: str) -> str | None:
-        """Return the runtime an address belongs to, if its session is known here."""
+        """Return the runtime that an address belongs to, if its session is known here."""
         return self._rights.owner_of(address)
 
     def route(self, message: Message, by: str | None) -> Route:
-        """Return where an admitted message goes.
+        """Return the route of an admitted message.
 
         Args:
             by: Address of the runtime whose session brought it; None: the node itself made it.
@@ -254,14 +255,14 @@ class NodeRouting:
             return to
         subscribers = self._subscriptions.subscribers(to)
         nodes = self._elsewhere.get(to)
-        beyond = self._beyond(to, by)
+        foreign_node = self._beyond(to, by)
         if subscribers or nodes:
-            route = self._fan_out(to, subscribers, by, beyond)
+            route = self._fan_out(to, subscribers, by, foreign_node)
             if nodes is None:
                 return route
             runtimes = route.runtimes if isinstance(route, ToRuntimes) else ()
             return ToRuntimes(runtimes, is_published=True, nodes=tuple(nodes))
-        owner = beyond if is_published(message) else self.owner_of(to)
+        owner = foreign_node if is_published(message) else self.owner_of(to)
         if owner is None:
             return Nobody(self._why_nobody(to))
         if owner == by:
@@ -269,7 +270,7 @@ class NodeRouting:
         return ToRuntimes((owner,))
 
     def find_late_receiver(self, message: Message, by: str | None) -> str | None:
-        """Return the runtime that gets what another node sent for subscribers that have left.
+        """Return the runtime that gets a message of another node whose subscribers have left.
 
         Args:
             by: Address of the runtime whose session brought it; None: a node made it.
@@ -278,23 +279,23 @@ class NodeRouting:
         return None if owner == by else owner
 
     def _beyond(self, to: str, by: str | None) -> str | None:
-        """Return the node of another domain that needs a message to an address there, if any."""
-        # Once per message: an address of this domain is known without reading all of it.
+        """Return the node of another domain that needs a message to an address there, or None."""
+        # This runs for each message: an address of this domain is recognised without parsing.
         if self._own in to or domain_of(to) == self._domain:
             return None
         owner = self.owner_of(to)
         return owner if owner is not None and owner != by and is_node(owner) else None
 
     def _fan_out(
-        self, to: str, subscribers: Collection[str], by: str | None, beyond: str | None
+        self, to: str, subscribers: Collection[str], by: str | None, foreign_node: str | None
     ) -> Route:
         is_echoed = CHILDREN in to and (by is None or not is_node(by))
-        others = tuple(subscriber for subscriber in subscribers if is_echoed or subscriber != by)
-        if beyond is not None and beyond not in others:
-            others = (*others, beyond)
-        if not others:
+        receivers = tuple(subscriber for subscriber in subscribers if is_echoed or subscriber != by)
+        if foreign_node is not None and foreign_node not in receivers:
+            receivers = (*receivers, foreign_node)
+        if not receivers:
             return Nobody("it has no other subscriber")
-        return ToRuntimes(others, is_published=True)
+        return ToRuntimes(receivers, is_published=True)
 
     def _why_nobody(self, to: str) -> str:
         if domain_of(to) == self._domain:
@@ -303,19 +304,19 @@ class NodeRouting:
 
 
 _CLAIMS: Final = frozenset({"source", DURABLE})
-"""Fields of a body that count when a message is admitted."""
+"""Fields of a body on which admission depends."""
 
 _Target: TypeAlias = tuple[str | None, MessageType, str]
 
 
 class RememberedRouting:
-    """The decisions of one `NodeRouting`, by address; whoever changes a table calls `forget`.
+    """The decisions of one `NodeRouting`, by address; call `forget` when a table changes.
 
-    Remembered are the addresses that a session of this domain may send from, and where messages to
-    an address go, if one runtime gets them.
+    It remembers the addresses from which a session of this domain may send, and the routes of
+    messages to addresses that lead to one runtime.
 
     Args:
-        routing: Decides.
+        routing: Makes the decisions.
         components: Addresses of the node's own parts, which may change at any time.
     """
 
@@ -327,16 +328,16 @@ class RememberedRouting:
         self._routes: Final = Memory[_Target, ToRuntimes](REMEMBERED, REMEMBERED_BYTES)
 
     def forget(self) -> None:
-        """Forget everything: a table has changed."""
+        """Forget all decisions, since a table has changed."""
         self._senders.clear()
         self._targets.clear()
         self._routes.clear()
 
     def admit(self, message: Message, by: str) -> Admission:
-        """Return what `NodeRouting.admit` returns.
+        """Return the result of `NodeRouting.admit`.
 
         Args:
-            message: The message as it came.
+            message: The message as it arrived.
             by: Address of the runtime whose session brought it.
         """
         body, from_, to = message.body, message.from_, message.to
@@ -344,7 +345,7 @@ class RememberedRouting:
         if is_known and _CLAIMS.isdisjoint(body):
             return LOOP if "via" in body and is_routing_loop(message) else _ADMITTED
         admission = self._routing.admit(message, by)
-        # Of a node the parts of this one count, too, and of a child its name.
+        # A node's message depends on the parts of this node, too, and a child's on its name.
         if not is_known and not is_node(by):
             if self._routing.is_own(from_, by):
                 self._senders.keep((by, from_), None, (by, from_))
@@ -353,7 +354,7 @@ class RememberedRouting:
         return admission
 
     def route(self, message: Message, by: str | None) -> Route:
-        """Return what `NodeRouting.route` returns.
+        """Return the result of `NodeRouting.route`.
 
         Args:
             by: Address of the runtime whose session brought it; None: the node itself made it.

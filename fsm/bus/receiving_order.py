@@ -1,18 +1,18 @@
-"""Order of a pair's messages at the end that receives them, for any paths (I-B7).
+"""Order of a pair's messages at the end that receives them, by whatever paths (I-B7).
 
-A pair is a sender and a receiver. A sender that changes from the node to a direct link
-announces over the link which request or event, and which answer, went by the node last.
-Requests and events of the pair that the link brings wait until the node has brought that
-request, answers until it has brought that answer. The node keeps the order of each of both,
-but not of one among the other: between two domains an answer returns by the connection of its
-request. A message that the node lost is waited for until `REPLY_TIMEOUT` after it was sent:
-by then a missing request has been answered 408.
+A pair is a sender and a receiver. A sender that changes from the node to a direct link announces
+over the link which request or event, and which answer, went by the node last. Requests and events
+of the pair that the link brings wait until the node has brought that request, answers until the
+node has brought that answer. The node keeps the order of requests and the order of answers, but not
+the order between the two: between two domains an answer returns by the connection of its request.
+The wait for a message that the node lost ends `REPLY_TIMEOUT` after the message was sent: by then a
+missing request has been answered 408.
 
-The order does not depend on that time. The ids of a sender rise, so a request or event
-that comes by one path after a younger one has come by another is too late: the host refuses
-it. The ids of answers do not rise, so the announcement names those that may be under way: any
-other answer of the sender's runtime that the node brings is younger than the waiting answers, which
-go before it.
+The order does not depend on that time. The ids of a sender rise, so a request or event that comes
+by one path after a younger one has come by another is too late: the host refuses it. The ids of
+answers do not rise, so the announcement lists those that may be under way: any other answer of the
+sender's runtime that the node brings is younger than the waiting answers, which are handled before
+it.
 """
 
 import math
@@ -32,14 +32,14 @@ from specs.message import Message, instance_id, position_of
 T = TypeVar("T")
 
 NODE_PATH: Final = ""
-"""The path by the node, whichever stub is the last; other paths are named by their links."""
+"""The name of the path by the node, by whatever stub; other paths have the names of their links."""
 
 _PAIR_BYTES: Final = 1024
 _ANSWER_BYTES: Final = 192
-"""Bytes of a pair, and of each of its answers, without their texts."""
+"""Number of bytes of a pair, and of each of its answers, without their texts."""
 
 ANSWERS_NAMED: Final = 64
-"""Answers of a pair that are known by name; the oldest is forgotten first (ours)."""
+"""Number of answers of a pair that are remembered; the oldest is forgotten first (ours)."""
 
 
 def key_of(message: Message) -> Key:
@@ -48,9 +48,9 @@ def key_of(message: Message) -> Key:
 
 
 def _is_by_runtime(message: Message) -> bool:
-    """Return whether the runtime of its sender has sent a message that the node brings.
+    """Return whether the sender's runtime itself has sent a message that the node brings.
 
-    Else the own stub has refused a request (it is no hop), or a node on the way has.
+    Otherwise the own stub has refused a request (it is no hop), or a node on the way has.
     """
     via = message.via
     return len(via) > 1 and scheme_of(via[0]) == RUNTIME_SCHEME
@@ -63,7 +63,7 @@ def _concerns(message: Message, name: "_Wait") -> bool:
 
 _Pair: TypeAlias = tuple[str, str]
 _Wait: TypeAlias = tuple[str, str, str, bool]
-"""A pair, the link whose messages wait, and whether these are answers."""
+"""A pair, the link whose messages wait, and whether the messages are answers."""
 
 
 @attrs.define(slots=True)
@@ -71,13 +71,13 @@ class _Given:
     """The state of a pair.
 
     Attributes:
-        at: When a message of it came last.
+        at: Time of its last message.
         best: The highest id of its requests and events.
-        path: The path that message came by.
+        path: The path by which that message came.
         answers: The last answers.
-        links: The links whose announcements hold.
-        owner: The path that its memory is counted for: the first that brought something of it.
-        size: Bytes of memory that it takes, about.
+        links: The links whose announcements are valid.
+        owner: The path for which its memory is counted: the first that brought a message of it.
+        size: Approximate number of bytes of memory that it takes.
     """
 
     at: float
@@ -99,7 +99,7 @@ class _Waiting(Generic[T]):
     Attributes:
         behind: The announcement.
         last: The message that they wait for.
-        until: When the messages stop waiting.
+        until: Time at which the messages stop waiting.
         held: The messages.
     """
 
@@ -111,13 +111,13 @@ class _Waiting(Generic[T]):
 
 
 class PairOrderCore(Generic[T]):
-    """Holds messages that came by a link too early, and finds those that come too late.
+    """Holds messages that came by a link too early, and detects those that come too late.
 
-    `T` is what the host handles when a message's turn has come. The core remembers
-    `ORDER_PAIRS` pairs, each for `SESSION_IDLE` after its last message, which is as long as
-    a node keeps a message for a session that is away, in `ORDER_BYTES` of memory; the path that
-    takes most of it loses its oldest pair first. Of one link `ORDER_WAITS` pairs and `ORDER_HELD`
-    messages of `HELD_BYTES` wait.
+    `T` is the item that the host handles when a message's turn has come. The core remembers
+    `ORDER_PAIRS` pairs in `ORDER_BYTES` of memory, each for `SESSION_IDLE` after its last message,
+    which is as long as a node keeps a message for a session that is away; the path that takes most
+    memory loses its oldest pair first. At most `ORDER_WAITS` pairs and `ORDER_HELD` messages of
+    `HELD_BYTES` wait on one link.
     """
 
     def __init__(self) -> None:
@@ -135,25 +135,25 @@ class PairOrderCore(Generic[T]):
         return self._held.total()
 
     def announced(self, behind: Behind, link: str, now: float) -> list[T]:
-        """Take an announcement of the messages that this link brings from now on.
+        """Take an announcement for the further messages that this link brings.
 
-        Messages of the pair that wait already wait for what was announced before them.
+        Messages of the pair that are waiting still wait for the announcement before them.
 
         Args:
-            behind: The pair, and its last message by the node.
+            behind: The pair, and its last messages by the node.
             link: Name of the link that brought the announcement.
 
         Returns:
             The held items that no longer wait, in order.
         """
-        given = self._state_of((behind.from_, behind.to), link, now)
-        given.links.add(link)
+        state = self._state_of((behind.from_, behind.to), link, now)
+        state.links.add(link)
         until = now + REPLY_TIMEOUT - behind.age
         answer = behind.last if isinstance(behind.last, str) else None
         released: list[T] = []
         for is_answer, last in ((False, behind.top or None), (True, answer)):
             name = (behind.from_, behind.to, link, is_answer)
-            if last is None or given.has(last) or until <= now:
+            if last is None or state.has(last) or until <= now:
                 released += self._release(name)
             else:
                 released += self._wait(name, _Waiting(behind, last, until, size=behind.size))
@@ -177,7 +177,7 @@ class PairOrderCore(Generic[T]):
         """Take a message that came; return the items to handle now, in order.
 
         Args:
-            message: As it came.
+            message: The message as it arrived.
             path: The link that brought it, or `NODE_PATH`.
             what: The item that the host handles for this message.
 
@@ -187,9 +187,9 @@ class PairOrderCore(Generic[T]):
         if not self._waiting:
             return [what]
         if path == NODE_PATH:
-            # What waits for lost messages goes first: this message of the node is younger.
-            overtaken = self._release_due(message, lambda one: self._is_after(one.behind, message))
-            return [*overtaken, what]
+            # Messages that wait for lost ones go first: this message by the node is younger.
+            older = self._release_due(message, lambda each: self._is_after(each.behind, message))
+            return [*older, what]
         name = (message.from_, message.to, path, message.is_response)
         waiting = self._waiting.get(name)
         if waiting is None:
@@ -204,30 +204,30 @@ class PairOrderCore(Generic[T]):
         return []
 
     def _is_after(self, behind: Behind, message: Message) -> bool:
-        """Return whether the node got a message after the last one that an announcement names."""
+        """Return whether the node sent a message after the last one in an announcement."""
         if not message.is_response:
             return message.id > behind.top
         if not _is_by_runtime(message):
-            return False  # it was not sent with the answers of the peer
+            return False  # the message was not sent by the peer's runtime
         if message.id in behind.answers or len(behind.answers) >= p2p.ORDER_SENT:
-            return False  # of so many the older ones are not named
-        given = self._pairs.get((message.from_, message.to))
-        return given is None or not given.has(instance_id(message))
+            return False  # an announcement does not list the older ones of so many
+        state = self._pairs.get((message.from_, message.to))
+        return state is None or not state.has(instance_id(message))
 
     def is_late(self, message: Message, path: str) -> bool:
         """Return whether a request or event comes after a younger one by another path.
 
-        The node alone may bring such a message: it is a repeat of a message that the node lost, or
-        a log has kept it.
+        Only the node may bring such a message: it repeats a message that the node lost, or a log
+        has kept it.
 
         Args:
-            message: As it came.
+            message: The message as it arrived.
             path: The link that brought it, or `NODE_PATH`.
         """
-        given = self._pairs.get((message.from_, message.to))
-        if given is None or message.is_response or message.id >= given.best:
+        state = self._pairs.get((message.from_, message.to))
+        if state is None or message.is_response or message.id >= state.best:
             return False
-        is_repeat = path == given.path == NODE_PATH
+        is_repeat = path == state.path == NODE_PATH
         return not is_repeat and position_of(message) is None
 
     def given(self, message: Message, path: str, now: float) -> list[T]:
@@ -236,32 +236,32 @@ class PairOrderCore(Generic[T]):
         Args:
             path: The link that brought it, or `NODE_PATH`.
         """
-        given = self._state_of((message.from_, message.to), path, now)
+        state = self._state_of((message.from_, message.to), path, now)
         if message.is_response:
             answer = instance_id(message)
-            if answer not in given.answers:
-                self._count(given, _ANSWER_BYTES + len(answer))
-            given.answers[answer] = None
-            if len(given.answers) > ANSWERS_NAMED:
-                oldest, _ = given.answers.popitem(last=False)
-                self._count(given, -_ANSWER_BYTES - len(oldest))
-        elif message.id >= given.best:
-            given.best, given.path = message.id, path
+            if answer not in state.answers:
+                self._count(state, _ANSWER_BYTES + len(answer))
+            state.answers[answer] = None
+            if len(state.answers) > ANSWERS_NAMED:
+                oldest, _ = state.answers.popitem(last=False)
+                self._count(state, -_ANSWER_BYTES - len(oldest))
+        elif message.id >= state.best:
+            state.best, state.path = message.id, path
         if not self._waiting:
             return []
-        return self._release_due(message, lambda waiting: given.has(waiting.last))
+        return self._release_due(message, lambda waiting: state.has(waiting.last))
 
     def expects(self, from_: str, to: str, link: str) -> None:
         """Forget the announcement of a pair by a link: the sender will be asked to repeat it."""
-        given = self._pairs.get((from_, to))
-        if given is not None:
-            given.links.discard(link)
+        state = self._pairs.get((from_, to))
+        if state is not None:
+            state.links.discard(link)
 
     def is_reached(self, from_: str, to: str, link: str) -> bool:
-        """Return whether a link has announced a pair, and all earlier messages of it have come."""
-        given = self._pairs.get((from_, to))
+        """Return whether a link has announced a pair, and all earlier messages of the pair came."""
+        state = self._pairs.get((from_, to))
         waits = any((from_, to, link, kind) in self._waiting for kind in (False, True))
-        return given is not None and link in given.links and not waits
+        return state is not None and link in state.links and not waits
 
     def deadline(self) -> float:
         """Return the time of the next call of `tick`."""
@@ -277,11 +277,11 @@ class PairOrderCore(Generic[T]):
     def _release_due(
         self, message: Message | None, is_due: Callable[[_Waiting[T]], bool]
     ) -> list[T]:
-        """Release what is due, and what came by the same link before it.
+        """Release the messages that are due, and those that came by the same link before them.
 
         Args:
-            message: Concerns those that wait for messages of its pair and kind; None: all.
-            is_due: Whether messages no longer wait.
+            message: Restricts the release to messages that wait for its pair and kind; None: all.
+            is_due: Whether the messages after an announcement no longer wait.
         """
         released: list[T] = []
         for name in [each for each in self._waiting if message is None or _concerns(message, each)]:
@@ -301,21 +301,21 @@ class PairOrderCore(Generic[T]):
         return held
 
     def _state_of(self, pair: _Pair, path: str, now: float) -> _Given:
-        given = self._pairs.get(pair)
-        if given is None:
+        state = self._pairs.get(pair)
+        if state is None:
             self._forget(now)
-            given = self._pairs[pair] = _Given(now, owner=path)
+            state = self._pairs[pair] = _Given(now, owner=path)
             self._of.setdefault(path, OrderedDict())[pair] = None
-            self._count(given, _PAIR_BYTES + sum(map(len, pair)))
+            self._count(state, _PAIR_BYTES + sum(map(len, pair)))
         else:
-            given.at = now
+            state.at = now
             self._pairs.move_to_end(pair)
-            self._of[given.owner].move_to_end(pair)
-        return given
+            self._of[state.owner].move_to_end(pair)
+        return state
 
-    def _count(self, given: _Given, size: int) -> None:
-        given.size += size
-        self._bytes[given.owner] += size
+    def _count(self, state: _Given, size: int) -> None:
+        state.size += size
+        self._bytes[state.owner] += size
 
     def _forget(self, now: float) -> None:
         while self._pairs:
@@ -328,9 +328,9 @@ class PairOrderCore(Generic[T]):
             self._drop(next(iter(self._of[largest])))
 
     def _drop(self, pair: _Pair) -> None:
-        given = self._pairs.pop(pair)
-        of = self._of[given.owner]
+        state = self._pairs.pop(pair)
+        of = self._of[state.owner]
         del of[pair]
-        self._bytes[given.owner] -= given.size
+        self._bytes[state.owner] -= state.size
         if not of:
-            del self._of[given.owner], self._bytes[given.owner]
+            del self._of[state.owner], self._bytes[state.owner]

@@ -1,14 +1,14 @@
-"""Order of a pair's messages at the end that sends them, while their path changes (C-20, I-B7).
+"""Order of a pair's messages at the sending end while their path changes (C-20, I-B7).
 
-A pair is a sender and a receiver; its requests, events and answers leave in the order in
-which they were given. The steps at a change of paths depend on the path that is left:
+A pair is a sender and a receiver; its requests, events and answers leave in the order in which they
+were submitted. The steps at a change of paths depend on the former path:
 
-- From the node to a direct link the first message is sent at once, and announces which
+- From the node to a direct link: the first message is sent at once, and announces which
   request or event, and which answer, went by the node last (`receiving_order` holds it at the
   other end until those have come). Between two domains they may take different connections:
   an answer returns by the connection of its request.
-- From a link to the node, or to another link, the first message goes through the link's
-  stub. The stub gives it back when all messages before it are acknowledged, or, when the
+- From a link to the node, or to another link: the first message goes through the link's
+stub. The stub gives it back when all messages before it are acknowledged or, when the
   link is lost, together with those that were not. Later messages wait here, at most
   `STUB_QUEUE` of them.
 
@@ -37,17 +37,17 @@ from specs.message import Message, instance_id
 _Pair: TypeAlias = tuple[str, str]
 
 _NAME_BYTES: Final = 192
-"""Bytes of a remembered message without its text."""
+"""Number of bytes of a remembered message without its text."""
 
 
 @attrs.frozen(slots=True)
 class Forward:
-    """An effect: the message goes by this route now.
+    """The order to send a message by a route now.
 
     Attributes:
-        behind: The announcement that the link sends before it; None: nothing has changed.
-        then: The stub gives the message back when all before it is acknowledged, and the
-            message goes by this route; None: the stub delivers it.
+        behind: The announcement that the link sends before it; None: none is needed.
+        then: The stub gives the message back when all before it are acknowledged, and the message
+            then goes by this route; None: the stub delivers it.
     """
 
     message: Message
@@ -58,14 +58,14 @@ class Forward:
 
 @attrs.frozen(slots=True)
 class Announce:
-    """An effect: the link sends this announcement in place of its last one."""
+    """The order that a link sends an announcement in place of its last one."""
 
     behind: Behind
     route: str
 
 
 _Sent: TypeAlias = tuple[float, int | None]
-"""When a message went by the node, and its id if it is an answer."""
+"""The time at which a message went by the node, and its id if it is an answer."""
 
 
 @attrs.define(slots=True)
@@ -73,22 +73,22 @@ class _Path:
     """The state of one pair.
 
     Attributes:
-        route: The route in use; empty: none, or nothing is under way by it.
-        at: When a message was sent last.
-        best: The highest id of the requests and events that went by any path.
-        said: The last answers that went by any path.
-        sent: Messages that went by the node and were not answered; without repeats, whose
-            first copy may have come long ago.
+        route: The route in use; empty: none, or no message is under way by it.
+        at: Time at which the last message was sent.
+        best: The highest id of the requests and events that were sent by any path.
+        said: The last answers that were sent by any path.
+        sent: Messages that were sent by the node and not answered; without repeats, whose first
+            copy may have arrived long ago.
         announced: The announcement to the link in use.
-        draining: The message that a link's stub is to give back.
-        then: Where that message goes afterwards.
-        returned: Messages that were given back, in order, each with its new route if known.
+        draining: The message that a link's stub will give back.
+        then: The route of that message afterwards.
+        returned: Messages that were given back, in order, each with its new route if it is known.
         stalled: Messages that were given back before `draining` was sent, and wait behind it.
-        queued: Of the messages given back, those of which another copy waits already.
-        ranks: Places of the messages given back, while some of them have not been sent again.
+        queued: The messages given back of which another copy is already waiting.
+        ranks: Positions of the messages given back, while some of them have not been sent again.
         is_lost: Whether the link in use has given messages back.
-        held: Messages that wait for these, in order.
-        size: Bytes of memory that it takes beside these, about.
+        held: Messages that wait until those given back are sent, in order.
+        size: Approximate number of bytes of memory that it takes besides these messages.
     """
 
     route: str
@@ -117,14 +117,14 @@ class _Path:
         self.stalled, self.returned = self.returned, {}
 
     def end_drain(self) -> None:
-        """Let the messages that wait behind the drained one go on."""
+        """Release the messages that wait behind the drained one."""
         self.draining = None
         self.returned |= self.stalled
         self.stalled = {}
         self._restore_order()
 
     def give_back(self, key: Key) -> None:
-        """Note that a link gave a message back. One given back again keeps its place."""
+        """Note that a link gave a message back; a message given back again keeps its position."""
         if self.draining is None and not (self.returned or self.stalled):
             self.ranks.clear()
         is_again = key in self.ranks
@@ -136,21 +136,21 @@ class _Path:
             self._restore_order()
 
     def _restore_order(self) -> None:
-        self.returned = dict(sorted(self.returned.items(), key=lambda one: self.ranks[one[0]]))
+        self.returned = dict(sorted(self.returned.items(), key=lambda item: self.ranks[item[0]]))
 
     def next(self) -> tuple[Forward, bool] | None:
-        """Take the next message, and whether it was given back; None: its route is not known."""
+        """Take the next message and whether it was given back; None: its route is unknown."""
         if self.returned:
-            key, following = next(iter(self.returned.items()))
-            if following is None:
+            key, route = next(iter(self.returned.items()))
+            if route is None:
                 return None
             del self.returned[key]
             self.queued.discard(key)
-            return following, True
+            return route, True
         return self.held.popleft(), False
 
     def is_new(self, message: Message, key: Key) -> bool:
-        """Return whether a message goes for the first time, and remember it."""
+        """Return whether a message is sent for the first time, and remember it."""
         if not message.is_response:
             is_new, self.best = message.id > self.best, max(self.best, message.id)
             return is_new
@@ -162,14 +162,14 @@ class _Path:
     def note(self, message: Message, key: Key, now: float) -> None:
         """Note that a message goes by the node."""
         while self.sent and next(iter(self.sent.values()))[0] + REPLY_TIMEOUT <= now:
-            self.sent.popitem(last=False)  # nobody waits for it any more
-        # A second copy follows what the first one precedes.
+            self.sent.popitem(last=False)  # no requester waits for the answer any more
+        # The second copy of a message comes after the messages that follow the first one.
         self.sent.setdefault(key, (now, message.id if message.is_response else None))
         if len(self.sent) > ORDER_SENT:
-            # Requests do not displace answers: an announcement names these only.
-            alike = [each for each in self.sent if isinstance(each, str) == message.is_response]
-            if len(alike) > ORDER_SENT:
-                del self.sent[alike[0]]
+            # Requests do not displace answers, since an announcement lists only those.
+            same_kind = [each for each in self.sent if isinstance(each, str) == message.is_response]
+            if len(same_kind) > ORDER_SENT:
+                del self.sent[same_kind[0]]
 
 
 class PairPathCore:
@@ -190,7 +190,7 @@ class PairPathCore:
         return sum(len(path.held) for path in self._paths.values())
 
     def waits(self, message: Message) -> bool:
-        """Return whether a message that was given back, and routed again, waits: it goes once.
+        """Return whether a message that was given back, and routed again, is already waiting.
 
         Args:
             message: The message, perhaps another copy.
@@ -203,7 +203,7 @@ class PairPathCore:
         return is_routed or key in path.queued
 
     def send(self, message: Message, route: str, now: float) -> list[Forward] | None:
-        """Route a message; return the messages to send now, in order; None: too many wait already.
+        """Route a message; return the messages to send now, in order, or None if too many wait.
 
         Args:
             message: The message, new or given back.
@@ -228,7 +228,8 @@ class PairPathCore:
 
         Args:
             message: The request, or the message.
-            is_reached: Whether its receiver has answered: then all requests before it have come.
+            is_reached: Whether its receiver has answered, so that all requests before it have
+                arrived.
         """
         pair = (message.from_, message.to)
         path = self._paths.get(pair)
@@ -238,7 +239,7 @@ class PairPathCore:
         effects: list[Forward | Announce] = []
         if key in path.sent:
             earlier = list(path.sent)[: list(path.sent).index(key)] if is_reached else []
-            for request in filter(lambda one: isinstance(one, int), earlier):
+            for request in filter(lambda each: isinstance(each, int), earlier):
                 del path.sent[request]
             del path.sent[key]
             told = path.announced
@@ -254,10 +255,10 @@ class PairPathCore:
         return [*effects, *self._release(pair, now)]
 
     def returned(self, messages: tuple[Message, ...], now: float, by: str = "") -> dict[str, str]:
-        """Note that messages will be routed again: no message that was not sent yet may pass them.
+        """Note messages that will be routed again; messages not sent yet must not pass them.
 
         Args:
-            by: The stub that gives them back; empty: they have been given to none.
+            by: The stub that gives them back; empty: they were given to no stub.
 
         Returns:
             By instance, the new routes of the messages that a stub has drained.
@@ -267,7 +268,7 @@ class PairPathCore:
             pair, key = (message.from_, message.to), key_of(message)
             path = self._path(pair, now)
             if not is_p2p_part(by):
-                # Of what a link gives back, another copy may be under way by the node.
+                # Another copy of a message that a link gives back may be under way by the node.
                 path.sent.pop(key, None)
             path.give_back(key)
             if key == path.draining or is_below(message.to, message.from_):
@@ -279,11 +280,11 @@ class PairPathCore:
         return routes
 
     def link_ended(self, link: str, now: float) -> None:
-        """Note that a link gave messages back: if it takes others, it announces their pairs anew.
+        """Note that a link gave messages back; if it is used again, pairs are announced again.
 
-        Messages that were sent a moment ago may still wait at its stub, so their pairs leave the
-        link through the stub. Other pairs leave it at once, and so does what an object or a
-        registry publishes: its receiver begins anew with all there is.
+        Messages that were sent shortly before may still wait at its stub, so their pairs leave the
+        link through the stub. Other pairs leave it at once, and so do the reports of objects and
+        registries, whose receivers read the whole state again.
         """
         for (from_, to), path in self._paths.items():
             if path.route == link:
@@ -292,7 +293,7 @@ class PairPathCore:
                 path.route = "" if is_past else link
 
     def behind(self, from_: str, to: str, now: float) -> Behind:
-        """Return which messages of a pair may be under way by the node."""
+        """Return the announcement of the messages of a pair that may be under way by the node."""
         path = self._paths.get((from_, to))
         if path is None or not path.sent:
             return Behind(from_, to)
@@ -308,14 +309,14 @@ class PairPathCore:
 
     def tick(self, now: float) -> list[Forward]:
         """Release the messages that wait for a stub that gives nothing back: it has crashed."""
-        free: list[Forward] = []
+        released: list[Forward] = []
         while self._drained and self.deadline() <= now:
             pair, _ = self._drained.popitem(last=False)
             path = self._paths[pair]
             path.route = ""
             path.end_drain()
-            free += self._release(pair, now)
-        return free
+            released += self._release(pair, now)
+        return released
 
     def _go(self, pair: _Pair, forward: Forward, now: float, *, is_back: bool) -> Forward:
         path, message, route = self._paths[pair], forward.message, forward.route
@@ -336,17 +337,17 @@ class PairPathCore:
         return forward
 
     def _release(self, pair: _Pair, now: float) -> list[Forward]:
-        path, free = self._paths[pair], list[Forward]()
+        path, released = self._paths[pair], list[Forward]()
         while path.draining is None and (path.returned or path.held):
-            following = path.next()
-            if following is None:
+            next_message = path.next()
+            if next_message is None:
                 break
-            forward, is_back = following
-            free.append(self._go(pair, forward, now, is_back=is_back))
+            forward, is_back = next_message
+            released.append(self._go(pair, forward, now, is_back=is_back))
         size = (2 + len(path.said) + len(path.sent)) * (_NAME_BYTES + sum(map(len, pair)))
         self._bytes += size - path.size
         path.size = size
-        return free
+        return released
 
     def _path(self, pair: _Pair, now: float) -> _Path:
         path = self._paths.get(pair)
@@ -358,7 +359,7 @@ class PairPathCore:
         return path
 
     def _forget_idle(self, now: float) -> None:
-        """Forget the pairs that can have no message under way any more."""
+        """Forget the pairs that can have no messages under way any more."""
         for _ in range(len(self._paths)):
             pair, path = next(iter(self._paths.items()))
             is_small = len(self._paths) < ORDER_PAIRS and self._bytes < ORDER_BYTES
@@ -373,45 +374,45 @@ class PairPathCore:
 
 # The paths by which the components of a runtime write the children of data objects (P2P-30).
 #
-# By default the node spreads what a creator writes. Where the changes of an object come by a direct
+# By default the node spreads the writes of a creator. If the changes of an object come by a direct
 # link, its children go by that link to the reporter's runtime, which reports them to all others.
-# Where links reach all runtimes that observe an object reported here, nothing goes by the node.
+# If links reach all runtimes that observe an object reported here, no children go by the node.
 #
-# When a link ends, the node does not know the observers that were let in by the link, and would
-# refuse what they write. So it waits here, in order, until the sync manager has set the path at the
+# When a link ends, the node does not know the observers that subscribed by the link, and would
+# refuse their writes. So writes wait here, in order, until the sync manager has set the path at the
 # node, for CHILD_WAIT seconds at most.
 
 
 class Elsewhere(Enum):
-    """What happens to a child beside its delivery in this runtime, without a link."""
+    """The handling of a child's message besides its local delivery, without a link."""
 
     BY_NODE = auto()
-    """The node spreads it."""
+    """The node spreads the message."""
 
     NOWHERE = auto()
-    """Links bring the report of the object to all others."""
+    """The message is not sent: links bring the object's report to all others."""
 
     WAITS = auto()
-    """It waits for a path."""
+    """The message waits for a path."""
 
     REPEATED = auto()
-    """It waits for one already: its sender repeats it."""
+    """The message already waits for a path: its sender has repeated it."""
 
     FULL = auto()
-    """Too many wait."""
+    """The message is refused, since too many are waiting."""
 
 
 ChildPath: TypeAlias = str | Elsewhere
-"""A link, or what is done without one."""
+"""The name of a link, or the handling without one."""
 
 
 @attrs.define(slots=True, eq=False)
 class _Row:
-    """How one list of children is written.
+    """The path of one list of children.
 
     Attributes:
         path: A link, or `NOWHERE`.
-        until: When the wait for another path ends; infinity: nothing waits for one.
+        until: Time at which the wait for another path ends; infinity: no message waits.
     """
 
     path: ChildPath
@@ -432,12 +433,12 @@ class ChildPaths:
         return self._waiting
 
     def link_of(self, address: str) -> str | None:
-        """Return the link of a list of children; None: it has none."""
+        """Return the link of a list of children, or None."""
         row = self._rows.get(address)
         return row.path if row is not None and isinstance(row.path, str) else None
 
     def lead(self, address: str, path: ChildPath) -> list[Message]:
-        """Take another path for a list of children; return what has waited for it, in order.
+        """Set another path for a list of children; return the messages that waited, in order.
 
         Args:
             address: Address of the children.
@@ -449,7 +450,7 @@ class ChildPaths:
         return [] if row is None else self._empty_row(row)
 
     def find(self, message: Message, now: float, *, is_there: bool) -> ChildPath:
-        """Return the path of what a component writes; it is kept here if that is `WAITS`.
+        """Return the path of a component's message, which is kept here if the path is `WAITS`.
 
         Args:
             is_there: Whether the link of its children takes messages.
@@ -469,7 +470,7 @@ class ChildPaths:
         return Elsewhere.WAITS
 
     def lose_link(self, link: str, now: float) -> None:
-        """Note that a link has given messages back: what is written waits for another path."""
+        """Note that a link has given messages back: later messages wait for another path."""
         for row in self._rows.values():
             if row.path == link:
                 row.until = min(row.until, now + CHILD_WAIT)
@@ -479,7 +480,7 @@ class ChildPaths:
         return min((row.until for row in self._rows.values()), default=math.inf)
 
     def tick(self, now: float) -> list[Message]:
-        """Return what has waited long enough: it goes by the link, if it is back, or the node."""
+        """Return messages that have waited long enough, for the link if it is back, or the node."""
         free: list[Message] = []
         for row in self._rows.values():
             if row.until <= now:

@@ -1,12 +1,11 @@
 """Open requests: the answers they wait for, the end of the wait, and duplicates (MSG-04..07).
 
-The key of a request is its sender, its receiver and its id; only the receiver can answer
-it (I-T1..I-T8). A provisional answer prolongs the wait; the first final one ends it. If
-several receivers are asked at once, each answers for itself and names itself (`source`),
-and the last of these answers ends the wait (C-81, I-T2); an answer without a name speaks
-for all. All waits are equally long, so open requests are ordered by the end of their wait.
-Each open request is an entity of `fsm.machines.transaction`; its steps are reported if a
-caller wants them.
+The key of a request is its sender, its receiver and its id; only the receiver can answer it
+(I-T1..I-T8). A provisional answer extends the wait; the first final one ends it. If several
+receivers are asked at once, each answers for itself and names itself (`source`), and the last of
+these answers ends the wait (C-81, I-T2); an answer without a name counts for all. All waits are
+equally long, so open requests are ordered by the end of their wait. Each open request is an entity
+of `fsm.machines.transaction`; its steps are reported if a caller wants them.
 
 `OutstandingCore` keeps requests whose receiver may go before it answers (MN-20, R11).
 `DeduplicationWindow` finds messages that two paths, or a retry, bring twice (I-P22).
@@ -34,10 +33,10 @@ Key: TypeAlias = tuple[str, str, int]
 """Sender, receiver and id of a request."""
 
 _REMEMBERED: Final = 4096
-"""Requests that ended without their real answer and are remembered, to name it late."""
+"""Number of ended requests remembered to recognise their real answers as late."""
 
 _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken", DURABLE})
-"""Fields that may differ between two copies of one message; the digest leaves them out."""
+"""Fields that may differ between two copies of one message; the digest excludes them."""
 
 
 class Steps(Enum):
@@ -60,7 +59,7 @@ _SAMPLED_END: Final = str(_SAMPLED)
 
 
 def is_sampled(request_id: int) -> bool:
-    """Return whether a request is one of the tenth that a monitor judges, by its id."""
+    """Return whether a request is in the tenth that a monitor judges, by its id."""
     return request_id % _SAMPLE == _SAMPLED
 
 
@@ -69,14 +68,14 @@ class Transaction(Generic[W]):
     """An open request.
 
     Attributes:
-        request: As it was admitted.
-        waiter: The pending reply that gets the answer; the host interprets it.
-        until: When the wait ends if nothing more comes; only the core moves it on.
+        request: The request as it was admitted.
+        waiter: The pending reply that gets the answer; only the host uses it.
+        until: Time at which the wait ends if no answer comes; only the core extends it.
         entity: The entity that the core steps.
-        awaited: The receivers that have not answered yet, of several; empty: one answer is
-            expected.
+        awaited: The receivers that have not answered yet, if there are several; empty: one answer
+            is expected.
         repeats: How often it may still be sent again (MSG-07).
-        is_repeated: Whether it was sent again: what became of the first message is not known.
+        is_repeated: Whether it was sent again, so that the outcome of the first message is unknown.
     """
 
     request: Message
@@ -93,9 +92,9 @@ class Answer(Generic[W]):
     """The meaning of an answer: it belongs to a transaction, or must be dropped.
 
     Attributes:
-        transaction: The request it answers; None: no request waits for it.
-        drop: Why it must be dropped; None: it must not.
-        step: The step of the transaction; None: there was none, or it is not reported.
+        transaction: The request that is answered; None: no request waits for it.
+        drop: The reason to drop it; None: it is delivered.
+        step: The step of the transaction; None: no step, or not reported.
         is_last: Whether it ended the transaction.
     """
 
@@ -110,9 +109,9 @@ class Ended(Generic[W]):
     """A request that ended without its real answer.
 
     Attributes:
-        request: As it was admitted.
+        request: The request as it was admitted.
         waiter: The pending reply that gets the answer.
-        step: How it ended; None: it is not reported.
+        step: Its last step; None: not reported.
     """
 
     request: Message
@@ -122,7 +121,7 @@ class Ended(Generic[W]):
 
 @attrs.frozen(slots=True)
 class Repeated:
-    """A request that is sent once more: the same message, with the same id (MSG-07).
+    """A request that is sent again: the same message, with the same id (MSG-07).
 
     Attributes:
         step: The step of the transaction; None: it is not reported.
@@ -134,12 +133,12 @@ class Repeated:
 
 @attrs.frozen(slots=True)
 class Terms:
-    """The terms of a request.
+    """The number of answers and attempts of a request.
 
     Attributes:
-        awaited: The `source` of each answer, if there will be several.
-        attempts: How often it is sent at most while no answer comes (MSG-07).
-        direct: Those of them that a link reaches: the node need not fan out to them.
+        awaited: The `source` of each answer, if several are expected.
+        attempts: Maximum number of times it is sent while no answer comes (MSG-07).
+        direct: Those receivers that a link reaches, so that the node need not fan out to them.
     """
 
     awaited: frozenset[str] = frozenset()
@@ -148,7 +147,7 @@ class Terms:
 
 
 ASKED_ONCE: Final = Terms()
-"""One answers, and is asked once."""
+"""The terms of a request that is sent once and gets one answer."""
 
 
 class TransactionsCore(Generic[W]):
@@ -174,19 +173,19 @@ class TransactionsCore(Generic[W]):
         """Begin to wait for the answer to a request.
 
         Args:
-            request: As it was admitted.
+            request: The request as it was admitted.
             waiter: The pending reply that gets the answer.
-            terms: How many answers are expected, and how often the request is sent.
+            terms: The number of answers, and how often the request is sent.
 
         Raises:
             UndeclaredTransitionError: It is open already; ask `find` first.
         """
         key = (request.from_, request.to, request.id)
-        held = self._open.get(key)
-        if held is None:
+        known = self._open.get(key)
+        if known is None:
             entity = Entity(TRANSACTION, f"{request.from_}|{request.to}|{request.id}")
         else:
-            entity = held.entity
+            entity = known.entity
         step = self._take(entity, Trigger.OPENED)
         until = now + self._patience
         self._open[key] = Transaction(
@@ -196,7 +195,7 @@ class TransactionsCore(Generic[W]):
         return step
 
     def waits_since(self, request: Message, now: float) -> None:
-        """Let the wait of an open request begin now: its evidence has just been written.
+        """Begin the wait of an open request now, since its evidence has just been written.
 
         Args:
             request: The request; one that is not open is ignored.
@@ -207,7 +206,7 @@ class TransactionsCore(Generic[W]):
             self._open.move_to_end((request.from_, request.to, request.id))
 
     def find(self, request: Message) -> Transaction[W] | None:
-        """Return the open transaction of this request, if it is a retry of one."""
+        """Return the open transaction that a request repeats, or None."""
         return self._open.get((request.from_, request.to, request.id))
 
     def transactions(self) -> Iterable[Transaction[W]]:
@@ -243,10 +242,10 @@ class TransactionsCore(Generic[W]):
         return Answer(transaction, None, step, is_last=True)
 
     def give_up(self, request: Message, why: str) -> Ended[W] | None:
-        """End a transaction by an answer of the router's own; the real answer is late then.
+        """End a transaction by an answer of the router; the real answer is then late.
 
         Args:
-            request: The request; None is returned if it is not open.
+            request: The request; if it is not open, None is returned.
             why: The reason, as half a sentence, for the trace.
         """
         transaction = self.find(request)
@@ -262,17 +261,17 @@ class TransactionsCore(Generic[W]):
         return math.inf if first is None else first.until
 
     def repeated(self, now: float) -> list[Repeated]:
-        """Return the unanswered requests to send again; each waits anew.
+        """Return the unanswered requests to send again; each begins a new wait.
 
         Call it before `overdue`.
         """
-        again: list[Transaction[W]] = []
+        due: list[Transaction[W]] = []
         for transaction in self._open.values():
             if transaction.until > now:
                 break
             if transaction.repeats:
-                again.append(transaction)
-        return [self._repeat(transaction, now) for transaction in again]
+                due.append(transaction)
+        return [self._repeat(transaction, now) for transaction in due]
 
     def _repeat(self, transaction: Transaction[W], now: float) -> Repeated:
         request = transaction.request
@@ -284,12 +283,12 @@ class TransactionsCore(Generic[W]):
 
     def overdue(self, now: float) -> list[Ended[W]]:
         """End and return every wait that is over: each gets a synthetic 408 (I-T6)."""
-        over: list[Transaction[W]] = []
+        expired: list[Transaction[W]] = []
         for transaction in self._open.values():
             if transaction.until > now:
                 break
-            over.append(transaction)
-        return [self._end(transaction, Trigger.SILENCE, "") for transaction in over]
+            expired.append(transaction)
+        return [self._end(transaction, Trigger.SILENCE, "") for transaction in expired]
 
     def _end(self, transaction: Transaction[W], trigger: Trigger, why: str) -> Ended[W]:
         request = transaction.request
@@ -302,7 +301,7 @@ class TransactionsCore(Generic[W]):
         return Ended(request, transaction.waiter, step)
 
     def _take(self, entity: Entity, trigger: Trigger, why: str = "") -> Step | None:
-        # The key of a request ends with its id.
+        # The key of a request ends with the request's id.
         if self._is_reported or (self._is_sampled and entity.key[-1] == _SAMPLED_END):
             return entity.step(trigger, why)
         entity.step_unreported(trigger)
@@ -327,20 +326,20 @@ def _essence(message: Message) -> dict[str, object]:
 
 
 _SENDERS: Final = 16_384
-"""Senders, or pairs, of which something is remembered; the one silent for longest goes first."""
+"""Number of senders, or pairs, that are remembered; the longest silent one is forgotten first."""
 
 _Instance: TypeAlias = tuple[str, int, int, str, int]
-"""To, id; of answers code, source and, of provisional ones, which it is."""
+"""Receiver and id; for answers code and source; for provisional answers their number."""
 
 
 def _instance(message: Message) -> _Instance:
     if not message.is_response:
         return message.to, message.id, 0, "", 0
-    # Several may answer from one address (C-81), and one may say more than once that it will.
+    # Several may answer from one address (C-81), and send several provisional answers.
     source, nth = message.body.get("source"), message.body.get("sequence")
-    by = source if isinstance(source, str) else ""
+    sender = source if isinstance(source, str) else ""
     sequence = nth if isinstance(nth, int) and not message.is_final else 0
-    return message.to, message.id, message.code, by, sequence
+    return message.to, message.id, message.code, sender, sequence
 
 
 def _size_of(instance: _Instance) -> int:
@@ -348,7 +347,7 @@ def _size_of(instance: _Instance) -> int:
 
 
 class _Window(OrderedDict[_Instance, float]):
-    """The message instances of one sender, and their bytes of memory."""
+    """The message instances of one sender, and the bytes of memory that they take."""
 
     def __init__(self, sender: str) -> None:
         super().__init__()
@@ -358,9 +357,9 @@ class _Window(OrderedDict[_Instance, float]):
 class DeduplicationWindow:
     """The last message instances of each sender (I-P22).
 
-    Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at
-    most `_SENDERS` senders; bytes of memory are limited, too. Who was silent for longest
-    gives way.
+    It remembers `DEDUP_WINDOW` instances for each sender, for `DEDUP_SECONDS`, of at most
+    `_SENDERS` senders; bytes of memory are limited, too. The longest silent sender is forgotten
+    first.
     """
 
     def __init__(self) -> None:
@@ -371,7 +370,7 @@ class DeduplicationWindow:
         """Return whether this message instance is new, and remember it.
 
         Args:
-            message: The message as it came.
+            message: The message as it arrived.
         """
         instance = _instance(message)
         window = self._senders.get(message.from_)
@@ -381,10 +380,10 @@ class DeduplicationWindow:
             self._size += window.size
         else:
             self._senders.move_to_end(message.from_)
-        at = window.get(instance)
-        if at is not None and now - at <= protocol.DEDUP_SECONDS:
+        seen_at = window.get(instance)
+        if seen_at is not None and now - seen_at <= protocol.DEDUP_SECONDS:
             return False
-        if at is None:
+        if seen_at is None:
             size = protocol.DEDUP_COST + len(instance[0]) + len(instance[3])  # as `_size_of`
             window.size += size
             self._size += size
@@ -404,11 +403,11 @@ class DeduplicationWindow:
             message: The message as it came.
         """
         window = self._senders.get(message.from_)
-        at = None if window is None else window.get(_instance(message))
-        return at is not None and now - at <= protocol.DEDUP_SECONDS
+        seen_at = None if window is None else window.get(_instance(message))
+        return seen_at is not None and now - seen_at <= protocol.DEDUP_SECONDS
 
     def _forget(self, now: float) -> None:
-        """Forget who was silent for long, and who has to give way."""
+        """Forget senders that were silent for long, or must give way."""
         while True:
             sender = next(iter(self._senders))
             window = self._senders[sender]
@@ -426,9 +425,9 @@ class DeduplicationWindow:
 class EndedDurables:
     """The durable messages that need not be delivered any more, of the last `_SENDERS` pairs.
 
-    A node delivers those of one sender to one receiver one after the other, in the order of their
-    places in the log, so the last place says it of all before. No time limits that: a node may
-    deliver a message again after hours.
+    A node delivers the messages of one sender to one receiver one after the other, in the order of
+    their positions in the log, so the last ended position implies all earlier ones. There is no
+    time limit: a node may deliver a message again after hours.
     """
 
     def __init__(self) -> None:
@@ -438,7 +437,7 @@ class EndedDurables:
         """Note that a message has got an answer that ends it.
 
         Args:
-            place: Its place in the log of this runtime.
+            place: Its position in the log of this runtime.
         """
         pair = (message.from_, message.to)
         self._places[pair] = max(place, self._places.get(pair, 0))
@@ -450,7 +449,7 @@ class EndedDurables:
         """Return whether a message has ended.
 
         Args:
-            place: Its place in the log of this runtime.
+            place: Its position in the log of this runtime.
         """
         return place <= self._places.get((message.from_, message.to), 0)
 
@@ -467,17 +466,17 @@ class OutstandingCore:
 
     def ask(self, request: Message, now: float) -> None:
         """Remember a delivered request for as long as its sender waits."""
-        asked = self._asked
-        while asked:
-            oldest = next(iter(asked))
-            until, _ = asked[oldest]
-            if until > now and len(asked) < protocol.SANDBOX_OUTSTANDING:
+        requests = self._asked
+        while requests:
+            oldest = next(iter(requests))
+            until, _ = requests[oldest]
+            if until > now and len(requests) < protocol.SANDBOX_OUTSTANDING:
                 break
-            del asked[oldest]
-        # Only what subscribes is read later; other bodies are not kept twice.
+            del requests[oldest]
+        # Only bodies of subscriptions are read later; others are not kept twice.
         is_read = request.type is MessageType.SUBSCRIBE
-        kept = request if is_read else attrs.evolve(request, body={})
-        asked[instance_id(request)] = (now + protocol.REPLY_TIMEOUT, kept)
+        stored = request if is_read else attrs.evolve(request, body={})
+        requests[instance_id(request)] = (now + protocol.REPLY_TIMEOUT, stored)
 
     def forget(self, request: Message) -> None:
         """Forget a request that was answered by another component."""
@@ -492,7 +491,7 @@ class OutstandingCore:
         return any(until > now for until, _ in self._asked.values())
 
     def asked(self, answer: Message) -> Message | None:
-        """Return the delivered request that a message answers, if any; a final answer ends it."""
+        """Return the delivered request that a message answers, or None; a final answer ends it."""
         if not answer.is_response:
             return None
         mid = request_id(answer)
@@ -503,8 +502,8 @@ class OutstandingCore:
 
     def unanswered(self) -> list[Message]:
         """Take out all requests that were not answered."""
-        asked, self._asked = self._asked, {}
-        return [request for _, request in asked.values()]
+        requests, self._asked = self._asked, {}
+        return [request for _, request in requests.values()]
 
 
 # The subscriptions that a runtime holds in other domains (PFY-03): the accepted requests of the
@@ -517,8 +516,8 @@ _Path: TypeAlias = tuple[str, str]
 class HeldPaths:
     """Receivers and resources of accepted subscriptions, by domain.
 
-    Memory: one entry per subscription that the runtime holds; the owners of subscriptions bound
-    them.
+    Memory: one entry for each subscription of the runtime; the owners of subscriptions bound their
+    number.
     """
 
     def __init__(self) -> None:
@@ -535,16 +534,16 @@ class HeldPaths:
         """Note that a request of this runtime was answered with success.
 
         Args:
-            request: The request; only one that subscribes counts, and not at another runtime:
+            request: The request; only a subscription counts, and not one at another runtime:
                 runtimes follow each other over their direct link (P2P-25).
         """
         if request.type is MessageType.SUBSCRIBE and scheme_of(request.to) != RUNTIME_SCHEME:
             self._held.setdefault(domain_of(request.to), set()).update(_paths(request))
 
     def record_message(self, message: Message) -> None:
-        """Note that a message of this runtime goes out: what it unsubscribes is held no longer.
+        """Note a message that this runtime sends: subscriptions that it ends are no longer held.
 
-        The answer does not matter: no events are expected any more.
+        Its answer does not matter: no events are expected any more.
         """
         if message.type is not MessageType.UNSUBSCRIBE or message.is_response:
             return

@@ -1,9 +1,12 @@
-"""Which peers are dialled and by which of their candidates, and which are believed.
+"""Which candidates of a peer are dialled, and whether the peer's offer or answer is trusted.
 
-From where a candidate can be reached, and the proof that two ends are on one machine (T10).
+The module also decides from where a candidate can be reached, and proves that two ends are on one
+machine (T10). A peer writes the candidates: `10.0.0.7:22` would make this end try a port of its own
+network, and `127.0.0.1:22` a port of its own machine.
 
-A peer writes a candidate: `10.0.0.7:22` in it would have this end try a port
-of its own network, and `127.0.0.1:22` one of its own machine.
+The signature of an offer or answer, the assertion of an identity provider and the statement of a
+domain are verified elsewhere; the results are inputs here. An offer or answer has no effect before
+it is trusted: no candidate is dialled, no certificate is accepted.
 
 The signature of an offer or answer, the assertion of an identity provider and the statement of a
 domain are verified before; what was found is the input here. Nothing of an offer or answer counts
@@ -32,7 +35,7 @@ from specs.bodies.sdp import read_ice
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity, VouchedBy
 
-# Preferences for direct links: use, peers, and the wait of messages (RES-06, RES-09).
+# Preferences for direct links: use, peers, and waiting of messages (RES-06, RES-09).
 
 _ANY_BELOW: Final = "*."
 
@@ -41,12 +44,12 @@ class P2pUse(StrEnum):
     """Use of direct links."""
 
     REQUIRED = "required"
-    """A message without a link is not sent: none goes by a node that could go by a link."""
+    """Messages go by a link or not at all; a message without a link is refused."""
 
     WHENEVER_POSSIBLE = "whenever-possible"
 
     WHEN_ASKED = "when-asked"
-    """By a message that says so: `body.p2p` is `true`."""
+    """Only messages that demand it use a link: `body.p2p` is `true`."""
 
     NEVER = "never"
 
@@ -55,10 +58,10 @@ class P2pWait(StrEnum):
     """Handling of messages while a link is being set up (C-20)."""
 
     OPPORTUNISTIC = "opportunistic"
-    """They go by the node."""
+    """Messages go by the node."""
 
     AWAIT = "await"
-    """They wait for the link, at most `P2P_TIMEOUT`; then they go by the node."""
+    """Messages wait for the link for at most `P2P_TIMEOUT`, and then go by the node."""
 
 
 @final
@@ -67,14 +70,14 @@ class PeerPolicy:
     """The use of links to some peers.
 
     Attributes:
-        peer: A domain, `*.` and a domain for those below it, or a runtime's address.
+        peer: A domain, `*.` and a domain for its subdomains, or a runtime's address.
     """
 
     peer: str
     use: P2pUse
 
     def covers(self, address: str) -> bool:
-        """Return whether an address of a runtime, or of what lives in one, is meant."""
+        """Return whether the entry covers the address of a runtime, or of a component in one."""
         if "://" in self.peer:
             return is_below(address, self.peer)
         domain = domain_of(address)
@@ -89,8 +92,8 @@ class LinkPolicy:
     """The preferences of one runtime.
 
     Attributes:
-        use: For peers that no entry names.
-        peers: Entries of peers; the first that covers a peer counts.
+        use: The use for peers that no entry covers.
+        peers: The entries; the first one that covers a peer is valid.
         wait: Handling of messages during set-up.
     """
 
@@ -99,20 +102,20 @@ class LinkPolicy:
     wait: P2pWait = P2pWait.OPPORTUNISTIC
 
     def of(self, *addresses: str) -> P2pUse:
-        """Return the use for a peer, named by its runtime or by what lives there."""
+        """Return the use for a peer, given by its runtime or by components there."""
         covering = (
             peer.use for peer in self.peers if any(peer.covers(address) for address in addresses)
         )
         return next(covering, self.use)
 
     def names(self, address: str) -> bool:
-        """Return whether a peer is named as one that a link is wanted to."""
+        """Return whether an entry names a peer to which links are wanted."""
         covering = (peer.use for peer in self.peers if peer.covers(address))
         return next(covering, P2pUse.NEVER) is not P2pUse.NEVER
 
     @property
     def holds_messages(self) -> bool:
-        """True if a message to some peer may wait for a link, or may not be sent without one."""
+        """True if messages to some peer may wait for a link, or are refused without one."""
         is_required = any(peer.use is P2pUse.REQUIRED for peer in self.peers)
         return self.wait is P2pWait.AWAIT or self.use is P2pUse.REQUIRED or is_required
 
@@ -136,22 +139,22 @@ _WEBRTC: Final = "webrtc"
 _MULTICAST_DNS: Final = ".local"
 _LOCALHOST: Final = "localhost"
 _PROOF_CHARACTERS: Final = 32
-"""128 bits in hexadecimal digits."""
+"""The form of a secret of 128 bits, in hexadecimal digits."""
 
 
 class Place(Enum):
-    """The hosts from which an address leads to the same place."""
+    """The network in which an address is valid."""
 
     MACHINE = "machine"
-    """From this machine only."""
+    """Reachable from this machine only."""
 
     NETWORK = "network"
-    """From the same network, or it is a name, which may stand for anything."""
+    """Reachable from the same network, or a name, which may stand for any address."""
 
     ANYWHERE = "anywhere"
 
     NOWHERE = "nowhere"
-    """It is no address, or has more than one meaning."""
+    """No address, or an ambiguous one."""
 
 
 def place_of(kind: str, address: str) -> Place:
@@ -191,35 +194,36 @@ def _place_of_ice(candidate: str) -> Place:
     A browser hides its addresses in a private network behind names of multicast DNS.
     """
     try:
-        found = read_ice(candidate)
+        fields = read_ice(candidate)
     except BadMessageError:
         return Place.NOWHERE
-    if found is None:
+    if fields is None:
         return Place.ANYWHERE
-    if found.protocol != "udp":
+    if fields.protocol != "udp":
         return Place.NOWHERE
-    if found.host.lower().endswith(_MULTICAST_DNS):
+    if fields.host.lower().endswith(_MULTICAST_DNS):
         return Place.NETWORK
-    if is_public_address(found.host):
+    if is_public_address(fields.host):
         return Place.ANYWHERE
-    return _place_of_host(found.host) if is_numeric(found.host) else Place.NOWHERE
+    return _place_of_host(fields.host) if is_numeric(fields.host) else Place.NOWHERE
 
 
 def _machine_proof(machine: bytes, kind: str, address: str, secret: str) -> str:
-    """Return what only a process of one machine can say of a candidate."""
+    """Return the proof, by the secret of a machine, that a candidate is from that machine."""
     text = f"protofly-machine/1|{kind}|{address}|{secret}"
     return hmac.new(machine, text.encode(), "sha256").hexdigest()[:_PROOF_CHARACTERS]
 
 
 @attrs.frozen(slots=True)
 class DialPolicy:
-    """The candidates that this end dials, and lets others dial (T10).
+    """The candidates that this end dials, and offers to others (T10).
 
     Attributes:
         kinds: Kinds of candidates, best first.
-        machine: A secret that the processes of this machine share; None:
-            unknown, so no peer counts as on the same machine.
-        links: Peers that are named there may know places of this network, and name such places.
+        machine: A secret that the processes of this machine share; None: unknown, so that no peer
+            counts as on the same machine.
+        links: The link policy: peers named there may get addresses of this network, and offer
+            theirs.
     """
 
     kinds: tuple[str, ...]
@@ -264,7 +268,7 @@ class DialPolicy:
         return self.offers(candidate.kind, candidate.address, remote)
 
     def sign_candidate(self, candidate: Candidate) -> Candidate:
-        """Return a candidate of ours, with the proof of its machine where it needs one."""
+        """Return a candidate of this end, with the proof of its machine if it needs one."""
         is_near = place_of(candidate.kind, candidate.address) is Place.MACHINE
         if self.machine is None or not is_near:
             return candidate
@@ -280,7 +284,7 @@ class DialPolicy:
     # --- data channels ----------------------------------------------------------------------
 
     def offers_ice(self, candidate: str, remote: str) -> bool:
-        """Return whether a candidate of ICE of this end is offered to a runtime.
+        """Return whether an ICE candidate of this end is offered to a runtime.
 
         Args:
             candidate: The candidate.
@@ -289,7 +293,7 @@ class DialPolicy:
         return self._offers(_place_of_ice(candidate), remote)
 
     def allows_ice(self, candidate: IceCandidate, remote: str) -> bool:
-        """Return whether a candidate of ICE of a runtime may be tried.
+        """Return whether an ICE candidate of a runtime may be tried.
 
         Args:
             candidate: The candidate.
@@ -301,7 +305,7 @@ class DialPolicy:
         return self._offers(place, remote)
 
     def ice_proof(self, candidate: str) -> str | None:
-        """Return the proof of the machine for a candidate of ICE; None: it needs none."""
+        """Return the proof of the machine for an ICE candidate, or None if it needs none."""
         if self.machine is None or _place_of_ice(candidate) is not Place.MACHINE:
             return None
         return _machine_proof(self.machine, _WEBRTC, candidate, "")
@@ -309,13 +313,13 @@ class DialPolicy:
 
 @attrs.frozen(slots=True)
 class ChannelAnswer:
-    """The answer of the peer to the data channel that this end offers."""
+    """The peer's answer to the data channel that this end offers."""
 
     sdp: str
 
 
 class DialPlan:
-    """The peer's candidates, and which of them this round has tried."""
+    """The peer's candidates, and those that were tried in this round."""
 
     def __init__(self, policy: DialPolicy, remote: str) -> None:
         self._policy = policy
@@ -327,7 +331,7 @@ class DialPlan:
 
     @property
     def is_blank(self) -> bool:
-        """True if no candidate of the peer is known yet, usable or not."""
+        """True if no candidate of the peer is known yet."""
         return not self._known and self._answer is None
 
     @property
@@ -338,16 +342,16 @@ class DialPlan:
         return any(self._policy.allows(each, self._remote) for each in self._known.values())
 
     def learn_answer(self, sdp: str) -> None:
-        """Take note of the answer to the own data channel; the first one counts."""
+        """Note the answer to the own data channel; only the first one is used."""
         self._answer = self._answer or ChannelAnswer(sdp)
 
     def learn(self, candidates: Iterable[Candidate]) -> None:
-        """Take note of candidates; those known already change nothing."""
+        """Note candidates; known ones are ignored."""
         for candidate in candidates:
             self._known.setdefault((candidate.kind, candidate.address), candidate)
 
     def next(self) -> Candidate | ChannelAnswer | None:
-        """Return the best candidate not tried in this round; None: all were."""
+        """Return the best candidate not tried in this round, or None if all were tried."""
         rank, key, candidate = self._best_listener()
         if self._is_answer_before(rank if candidate is not None else len(self._policy.kinds)):
             self._is_answer_tried = True
@@ -362,38 +366,37 @@ class DialPlan:
         return self._policy.kinds.index(_WEBRTC) < rank
 
     def _best_listener(self) -> tuple[int, tuple[str, str], Candidate | None]:
-        left = [
+        untried = [
             (self._policy.kinds.index(candidate.kind), key, candidate)
             for key, candidate in self._known.items()
             if key not in self._tried and self._policy.allows(candidate, self._remote)
         ]
-        return min(left, key=lambda entry: entry[0], default=(0, ("", ""), None))
+        return min(untried, key=lambda entry: entry[0], default=(0, ("", ""), None))
 
     def restart(self) -> None:
         """Begin a new round: every candidate may be tried again."""
         self._tried.clear()
 
     def forget(self) -> None:
-        """Know no candidate any more: the peer offers others."""
+        """Forget all candidates, since the peer offers others."""
         self._known.clear()
         self._tried.clear()
         self._answer = None
         self._is_answer_tried = False
 
 
-# Whether the offer or answer of a peer is believed: by what it shows, and what is required.
+# Whether the offer or answer of a peer is trusted: by its proofs and the requirements.
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Vouching:
-    """What an identity provider or a domain has said of a key, and it was verified.
+    """A verified statement of an identity provider or a domain about a key.
 
     Attributes:
         thumbprint: Name of the key.
-        until: Seconds on the host's clock; from then on it counts no more.
-        user: Address of the user for whom the key speaks; None: it names none.
-        runtime: The only runtime for which the key speaks; None: it names none, so it vouches for
-            none.
+        until: Time at which it expires, in seconds on the host's clock.
+        user: Address of the user of the key; None: not stated.
+        runtime: The only runtime of the key; None: not stated, so that it vouches for none.
     """
 
     thumbprint: str
@@ -404,15 +407,15 @@ class Vouching:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Shown:
-    """What an offer or answer shows, verified as far as cryptography goes.
+    """The verified proofs in an offer or answer.
 
     Attributes:
-        is_signed: Whether its key has signed it, as it is and for this link.
+        is_signed: Whether its key has signed it, unchanged and for this link.
         thumbprint: Name of its key.
-        certificate: The certificate that its end will show, as it is written there; empty: none.
-        fingerprint: Of the certificate that it will show at a data channel; empty: none.
-        assertion: What an identity provider says; or why it is not believed; None: nothing.
-        statement: The same of the peer's domain.
+        certificate: The certificate that its end will present, as text; empty: none.
+        fingerprint: Fingerprint of the certificate for a data channel; empty: none.
+        assertion: The statement of an identity provider, or why it is not trusted; None: none.
+        statement: The statement of the peer's domain, likewise.
     """
 
     is_signed: bool
@@ -425,7 +428,7 @@ class Shown:
 
 @attrs.frozen(slots=True)
 class Unsigned:
-    """It is not signed yet: nothing of it counts."""
+    """The object is not signed yet: nothing in it is valid."""
 
 
 UNSIGNED: Final = Unsigned()
@@ -433,13 +436,13 @@ UNSIGNED: Final = Unsigned()
 
 @attrs.frozen(slots=True)
 class Believed:
-    """It is of the peer.
+    """The object is proven to be the peer's.
 
     Attributes:
-        identity: Who the peer is.
-        certificate: The only certificate that is accepted of it; empty: none.
-        until: Seconds on the host's clock; from then on nobody vouches for the peer.
-        fingerprint: Of the only certificate that is accepted at a data channel; empty: none.
+        identity: The identity of the peer.
+        certificate: The only certificate that is accepted from the peer; empty: none.
+        until: Time at which the proof expires, in seconds on the host's clock.
+        fingerprint: Fingerprint of the only certificate for a data channel; empty: none.
     """
 
     identity: SenderIdentity
@@ -448,18 +451,18 @@ class Believed:
     fingerprint: str = ""
 
     def is_same_end(self, other: "Believed") -> bool:
-        """Return whether another offer or answer names one of the same certificates, and no other.
+        """Return whether another offer or answer has a certificate in common, and no different one.
 
         An end may have a data channel in one negotiation, and none in another one.
         """
         pairs = ((self.certificate, other.certificate), (self.fingerprint, other.fingerprint))
-        named = [pair == two for pair, two in pairs if pair and two]
-        return bool(named) and all(named)
+        matches = [pair == two for pair, two in pairs if pair and two]
+        return bool(matches) and all(matches)
 
 
 @attrs.frozen(slots=True)
 class Distrusted:
-    """It is not of the peer, or too little is known of the peer."""
+    """The object is not the peer's, or the proof is insufficient."""
 
     why: str
 
@@ -474,16 +477,16 @@ _WORDS: Final = {
 
 
 def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Distrusted:
-    """Return whether an offer or answer is believed.
+    """Return whether an offer or answer is trusted.
 
-    What an identity provider says comes first, if it names the runtime: who has an account there
-    can have any key of his named, and without a runtime that key would be every runtime's. If a
-    domain says something else of the user, one of the two is wrong, and neither is believed.
+    The assertion of an identity provider comes first, if it names the runtime: anyone with an
+    account there can have any key asserted, and without a runtime that key would be valid for every
+    runtime. If a domain states another user, one of the two is wrong, and neither is trusted.
 
     Args:
-        shown: What it shows.
-        remote: Address of the runtime that it must be of.
-        require: Who has to vouch for that runtime, at least.
+        shown: Its verified proofs.
+        remote: Address of the runtime that must be its author.
+        require: The party that must vouch for that runtime, at least.
     """
     if not shown.is_signed:
         return Distrusted("what the peer offers is not signed by the key that it names")
@@ -508,19 +511,19 @@ def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Dis
     return Believed(identity, shown.certificate, said.until, shown.fingerprint)
 
 
-def _usable(said: Vouching | str | None, thumbprint: str, remote: str) -> Vouching | str | None:
-    """Return what was said of this key and this runtime, or why it does not count."""
-    if not isinstance(said, Vouching):
-        return said
-    if said.thumbprint != thumbprint:
+def _usable(vouching: Vouching | str | None, thumbprint: str, remote: str) -> Vouching | str | None:
+    """Return a statement about this key and this runtime, or why it is not valid."""
+    if not isinstance(vouching, Vouching):
+        return vouching
+    if vouching.thumbprint != thumbprint:
         return "it is about another key"
-    if said.runtime not in {None, remote}:
-        return f"it is about {said.runtime}"
-    return said
+    if vouching.runtime not in {None, remote}:
+        return f"it is about {vouching.runtime}"
+    return vouching
 
 
-def _vouching_for(said: Vouching | str | None) -> Vouching | str | None:
-    """Return what was said of this very runtime, or why it does not count."""
-    if isinstance(said, Vouching) and said.runtime is None:
+def _vouching_for(vouching: Vouching | str | None) -> Vouching | str | None:
+    """Return a statement that names a runtime, or why it is not valid."""
+    if isinstance(vouching, Vouching) and vouching.runtime is None:
         return "it names no runtime"
-    return said
+    return vouching

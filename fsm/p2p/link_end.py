@@ -1,16 +1,16 @@
 """One end of a P2P link: that of a requester, or that of a handler (SC-16, 17, 23..26).
 
-The requester reports the offer C1, invites the remote handler, observes the answer C2 and dials
-its candidates. The handler answers the invitation, observes C1, reports C2 and waits to be dialled;
-it dials itself only if C1 says that the requester cannot reach it. If no candidate opens, the end
+The requester writes the offer C1, invites the remote handler, observes the answer C2 and dials its
+candidates. The handler answers the invitation, observes C1, writes C2 and waits to be dialled; it
+dials itself only if C1 says that the requester cannot reach it. If no candidate opens, the end
 writes into its object that it wants to be dialled.
 
-A link that is lost comes back in place, by the same objects, one attempt each time the registry
-asks the requester: first by what both ends know, then by a new offer and answer, which is the
-last attempt.
+A link that is lost comes back in place, by the same objects, with one attempt each time the
+registry orders the requester: first by the known candidates, then by a new offer and answer, which
+is the last attempt.
 
-If both runtimes have asked at once and the peer's request wins, the registry orders the requester
-to yield: it goes when the other link is live, and is resumed if that one fails (P2P-27).
+If both runtimes have requested a link at once and the peer's request wins, the registry orders the
+requester to yield: it ends when the other link is live, and is resumed if that link fails (P2P-27).
 """
 
 import math
@@ -48,7 +48,7 @@ from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, IN_PLACE_TRIE
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
 from specs.reply_code import LAST_SUCCESS, Code
 
-# The status of a Connection object: its negotiation, and pleas for another link.
+# The status of a Connection object: the number of its negotiation, and requests to be dialled.
 
 
 class Role(Enum):
@@ -61,8 +61,8 @@ class Role(Enum):
 def own_is_smaller(own_runtime: str, remote_runtime: str) -> bool:
     """Return whether the own runtime's address is the smaller one, in byte order.
 
-    When two runtimes ask each other for a link at once, both ends decide alike by this; the
-    guards of the tables say what follows.
+    When two runtimes request a link to each other at once, both ends decide alike by this; the
+    guards of the tables define the consequences.
 
     Args:
         own_runtime: Address of the own runtime.
@@ -75,56 +75,56 @@ FIRST: Final = 1
 """The number of a link's first negotiation."""
 
 UNREACHABLE: Final = "unreachable"
-"""Begin of the status, or of its end, by which an object's reporter pleads to be dialled."""
+"""Prefix of a status, or of its last part, by which an object's reporter requests to be dialled."""
 
 _LATER: Final = re.compile(r"negotiation-([1-9][0-9]{0,8})(?:-|\Z)")
 
 
 def negotiation_of(status: str) -> int:
-    """Return the number of the negotiation that an object with this status is of."""
-    found = _LATER.match(status)
-    return FIRST if found is None else int(found[1])
+    """Return the number of the negotiation in the status of an object."""
+    match = _LATER.match(status)
+    return FIRST if match is None else int(match[1])
 
 
 def is_plea(status: str) -> bool:
-    """Return whether the reporter pleads to be dialled."""
-    found = _LATER.match(status)
-    return status[0 if found is None else found.end() :].startswith(UNREACHABLE)
+    """Return whether the reporter requests to be dialled."""
+    match = _LATER.match(status)
+    return status[0 if match is None else match.end() :].startswith(UNREACHABLE)
 
 
 def beginning(negotiation: int) -> str:
-    """Write that a negotiation begins."""
+    """Return the status at the beginning of a negotiation."""
     return "" if negotiation == FIRST else f"negotiation-{negotiation}"
 
 
 def plea(negotiation: int, count: int) -> str:
-    """Write the reporter's request for a new negotiation.
+    """Return the status by which the reporter requests to be dialled.
 
     Args:
         negotiation: Number of the negotiation.
         count: A number that differs in each request.
     """
-    begun = beginning(negotiation)
-    return f"{begun}-{UNREACHABLE}-{count}" if begun else f"{UNREACHABLE}-{count}"
+    start = beginning(negotiation)
+    return f"{start}-{UNREACHABLE}-{count}" if start else f"{UNREACHABLE}-{count}"
 
 
-# The shares that one handler stub gives to other runtimes (T11).
+# The limits of one handler stub for other runtimes (T11).
 
 _RATE: Final = Rate(INVITATION_RATE, INVITATION_BURST)
 
 
 class HandlerQuota:
-    """The shares of one handler."""
+    """The limits of the links of one handler."""
 
     def __init__(self) -> None:
         self._buckets: Final = TokenBuckets[str](_RATE)
 
     def refusal(self, remote: str, linked: Collection[str], now: float) -> str | None:
-        """Return the reason to refuse a runtime a link now; None: there is none.
+        """Return the reason to refuse a runtime a link now, or None.
 
         Args:
             remote: The requesting runtime.
-            linked: The runtimes that have one, or are getting one.
+            linked: The runtimes that have a link, or are getting one.
             now: Seconds of any clock.
         """
         if not self._buckets.try_spend(remote, now):
@@ -148,17 +148,17 @@ _SET_UP: Final = (State.CREATED, State.IN_PROGRESS, State.YIELDING)
 _AWAITING: Final = (DialState.READY, DialState.PLEADED)
 _DIALLING: Final = (DialState.DIALLING, DialState.DIALLING_LATE)
 _CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
-"""Seconds in which what the ends dialled before either had a link may still open."""
+"""Seconds in which dials from before the link may still open another one."""
 _HAS_ENDED: Final = "the link has ended"
 
 
 @attrs.frozen(slots=True)
 class LinkTerms:
-    """The two ends of a link, as seen from one of them.
+    """The addresses of a link, as seen from one of its ends.
 
     Attributes:
-        own: This runtime.
-        remote: The other runtime.
+        own: Address of this runtime.
+        remote: Address of the other runtime.
         name: Address of this end of the link: PQ or PC.
         peer: Address of the stub at the other end: PH or PQ.
     """
@@ -177,14 +177,14 @@ class Opening(Enum):
 
 
 class Loss(Enum):
-    """The end of a link; ORDERLY: the peer said goodbye and is not coming back."""
+    """The way in which a link was lost; ORDERLY: the peer said goodbye and will not come back."""
 
     BROKEN = "broken"
     ORDERLY = "orderly"
 
 
 class LinkPort(Protocol):
-    """What an end of a link asks of its host; no method calls the end."""
+    """The calls of a link's end to its host; none of them calls the end."""
 
     def step(self, step: Step) -> None:
         """Trace a step of a machine."""
@@ -211,71 +211,71 @@ class LinkPort(Protocol):
         """Observe the peer's object (M-36)."""
 
     def pin(self, peer: Believed) -> None:
-        """Accept the certificate of the peer, and no other; the peer is known from now on."""
+        """Accept only the certificate of the peer, who is known from now on."""
 
     def listen(self, offer: str | None = None) -> None:
-        """Open own listeners, and a data channel; `candidates_ready`, then `ice_found` follow.
+        """Open listeners and a data channel; `candidates_ready`, then `ice_found` follow.
 
         Args:
-            offer: The session description that is answered; None: there is none.
+            offer: The session description to answer; None: there is none.
         """
 
     def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
         """Add candidates and session description to the own object, then sign it (M-40)."""
 
     def trickle(self, candidate: str, host: str | None = None) -> None:
-        """Add a candidate of ICE to the own object, with its signature (M-40).
+        """Add an ICE candidate to the own object, with its signature (M-40).
 
         Args:
             candidate: The candidate.
-            host: Proof of the machine, where it needs one.
+            host: Proof of the machine, if the candidate needs one.
         """
 
     def hear_ice(self, candidate: str) -> None:
-        """Try a candidate of ICE of the peer."""
+        """Try an ICE candidate of the peer."""
 
     def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
         """Dial a candidate; `link_opened` or `dial_failed` follows."""
 
     def request_dial(self, status: str) -> None:
-        """Write into the own object that the peer cannot be reached: it may dial (M-40).
+        """Write into the own object that the peer cannot be reached and should dial (M-40).
 
         Args:
             status: The object's new status, different each time.
         """
 
     def renew(self, negotiation: int, status: str) -> None:
-        """Begin a new negotiation: nothing of the one before is of use any more.
+        """Begin a new negotiation, since the results of the former one are void.
 
-        Close the own listeners, give up dials; take candidates and signature out of the own
-        object, and write the status into it, by which they are void (M-40).
+        Close the own listeners and give up dials; remove candidates and signature from the own
+        object, and write the status into it, which voids them (M-40).
 
         Args:
-            negotiation: What comes of the listeners and dials from now on has this number.
+            negotiation: Number for the results of later listeners and dials.
             status: The object's new status.
         """
 
     def use_link(self, link: str) -> None:
-        """Carry messages over a link: it is live."""
+        """Carry messages over a link that is live."""
 
     def release_link(self, link: str) -> None:
-        """Hand back what a lost link did not deliver, in order."""
+        """Give back the messages that a lost link did not deliver, in order."""
 
     def close_link(self, link: str) -> None:
-        """Send `Bye` on a link, close it, return the messages that it did not deliver."""
+        """Send `Bye` on a link, close it, and give back the messages that it did not deliver."""
 
     def withdraw(self) -> None:
         """Delete the own object, stop observing the peer's, stop listening and dialling."""
 
     def end(self) -> None:
-        """Remove this end: it is done."""
+        """Remove this end, which is over."""
 
 
 class LinkEnd:
-    """Decides for one end of one link.
+    """The core of one end of one link.
 
-    It is an entity of `p2p_connection` and one of `link_dialling`. That of a handler is one of
-    `handler_controller`, too, whose guards say whether the invitation is valid.
+    It is an entity of `p2p_connection` and one of `link_dialling`. A handler's end is also an
+    entity of `handler_controller`, whose guards decide whether the invitation is valid.
 
     Args:
         terms: The two ends of the link.
@@ -286,7 +286,7 @@ class LinkEnd:
 
     Attributes:
         terms: The two ends of the link.
-        negotiation: Which offer and answer its candidates are of.
+        negotiation: Number of the negotiation of its candidates.
     """
 
     def __init__(
@@ -304,7 +304,7 @@ class LinkEnd:
         self._life = Entity(controller.HANDLER_CONTROLLER, terms.name) if is_handler else None
         self._deadline = math.inf
         self._life_deadline = math.inf
-        # The set-up: for a requester the object that it observes is the answer, else the offer.
+        # The set-up: a requester observes the answer, a handler the offer.
         self._observed = offer
         self._is_invited = False
         self._answered = 0
@@ -330,7 +330,7 @@ class LinkEnd:
 
     @property
     def has_ended(self) -> bool:
-        """True if nothing more will come of it."""
+        """True if this end is over."""
         return self._dialling.state is DialState.ENDED
 
     @property
@@ -361,7 +361,7 @@ class LinkEnd:
     def _move_life(self, life: Entity, trigger: controller.Trigger, now: float) -> None:
         self._port.step(life.step(trigger))
         until = now + life.patience
-        # The time for a set-up counts from its beginning: it is never prolonged.
+        # The deadline of a set-up is never extended.
         self._life_deadline = until if until == math.inf else min(until, self._life_deadline)
 
     # --- the own object: `now` is the time on the host's clock ------------------------------
@@ -382,7 +382,7 @@ class LinkEnd:
         """Answer the invitation by the registry's row of the remote runtime (P2P-18).
 
         Args:
-            has_own_request: An own requester is at work there, not in a final state.
+            has_own_request: Whether an own requester is at work, not in a final state.
         """
         if self._life is None or self._is_invited or self.has_ended:
             return
@@ -390,8 +390,8 @@ class LinkEnd:
             controller.Condition.OWN_REQUEST: has_own_request,
             controller.Condition.OWN_SMALLER: own_is_smaller(self.terms.own, self.terms.remote),
         }
-        given = {fact for fact, is_true in facts.items() if is_true}
-        step = self._life.step(controller.Trigger.ROW_REPORTED, given=given)
+        conditions = {fact for fact, is_true in facts.items() if is_true}
+        step = self._life.step(controller.Trigger.ROW_REPORTED, given=conditions)
         self._port.step(step)
         if step.new == controller.State.CLOSED:
             self._refuse(f"simultaneous open: the link requested by {self.terms.own} wins")
@@ -401,33 +401,34 @@ class LinkEnd:
         self._port.observe(self._observed)
 
     def object_created(self, now: float) -> None:
-        """The own Connection object was returned (M-32 answered)."""
+        """Note that the own Connection object was created (M-32 answered)."""
         if self.has_ended:
             self._port.withdraw()
             return
         self._move(Trigger.OBJECT_RETURNED)
-        # The state `in-progress` does not prolong the time for the set-up.
+        # The state `in-progress` does not extend the deadline of the set-up.
         self._deadline = min(self._deadline, now + self._entity.patience)
         self._port.listen(self._sdp)
         self._port.invite()
 
     def object_refused(self, why: str) -> None:
-        """The own Connection object was refused."""
+        """Note that the own Connection object was refused."""
         self._give_up(why)
 
     def invitation_answered(self, code: int, why: str = "") -> None:
-        """The peer has answered our invitation for good (M-33)."""
+        """Note the peer's final answer to our invitation (M-33)."""
         if code > LAST_SUCCESS:
             self._set_up_refused(why or f"refused {code}")
 
     def candidates_ready(
         self, candidates: tuple[Candidate, ...], negotiation: int = FIRST, sdp: str | None = None
     ) -> None:
-        """Offer what is open; also nothing: the peer must know the certificate of a dialler.
+        """Offer the open listeners, even none: the peer must know the certificate of a dialler.
 
         Args:
-            candidates: Of the own listeners.
-            negotiation: The one they were opened for; those of an older one are closed by now.
+            candidates: Candidates of the own listeners.
+            negotiation: The negotiation they were opened for; listeners of an older one are closed
+                by now.
             sdp: Session description of the data channel; None: there is none.
         """
         if negotiation == self.negotiation and not self.has_ended:
@@ -435,11 +436,11 @@ class LinkEnd:
             self._port.offer(candidates, sdp)
 
     def ice_found(self, candidate: str, negotiation: int = FIRST) -> None:
-        """Offer a candidate of ICE of this end once, if the peer may know it.
+        """Offer an ICE candidate of this end once, if the peer may know it.
 
         Args:
-            candidate: The candidate; an empty one is the last.
-            negotiation: The one it is of.
+            candidate: The candidate; an empty one ends them.
+            negotiation: Its negotiation.
         """
         if (
             negotiation == self.negotiation
@@ -454,7 +455,7 @@ class LinkEnd:
     # --- the peer's object ------------------------------------------------------------------
 
     def peer_invited(self, url: str, source: str) -> None:
-        """The peer invites us to observe its object (M-34)."""
+        """Note that the peer invites this end to observe its object (M-34)."""
         if self.has_ended:
             self._port.answer_invitation(url, Code.GONE, _HAS_ENDED)
         elif self._life is not None:
@@ -478,12 +479,12 @@ class LinkEnd:
         *,
         now: float,
     ) -> None:
-        """Take the peer's object as it is now: its snapshot, or after a change.
+        """Take the present state of the peer's object, from its snapshot or after a change.
 
         Args:
             data: The object.
-            standing: Whether it is the peer's, as its signature was verified.
-            ice: Those of its candidates of ICE that the peer has signed.
+            standing: Whether it is proven to be the peer's.
+            ice: Its ICE candidates that the peer has signed.
             now: Seconds on the host's clock.
         """
         if self.has_ended or not self._is_current(data.status, standing, now):
@@ -499,23 +500,23 @@ class LinkEnd:
         elif sdp is not None:
             self._plan.learn_answer(sdp)
         self._hear_ice(ice)
-        pleads = is_plea(data.status) and data.status != self._peer_status
+        is_request = is_plea(data.status) and data.status != self._peer_status
         self._peer_status = data.status
         if self._life is None:
             is_hopeless = self._offers_nothing and self._plan.is_blank
-            if (is_hopeless or pleads) and self._is_setting_up:
+            if (is_hopeless or is_request) and self._is_setting_up:
                 self._give_up("no candidate of either end opens")
                 return
-        elif pleads and self.state is not State.LIVE:
+        elif is_request and self.state is not State.LIVE:
             self._begin_round()
         self._dial_on()
 
     def _is_current(self, status: str, standing: Standing, now: float) -> bool:
-        """Return whether the peer's object is of this negotiation; an offer may begin the next.
+        """Return whether the peer's object is of this negotiation; an offer may begin the next one.
 
-        One of an earlier negotiation is void: it may be an old one that is shown again. So is an
-        offer that is not of the next one, as the requester begins none before the last one has led
-        to a link. A live link is given up only for an offer of its peer.
+        An object of an earlier negotiation is void: it may be an old one that is replayed. So is an
+        offer that is not of the next negotiation, as the requester begins none before the last one
+        has led to a link. A live link is given up only for an offer of its peer.
         """
         number = negotiation_of(status)
         if number == self.negotiation:
@@ -536,9 +537,9 @@ class LinkEnd:
         return self._peer.is_same_end(standing)
 
     def _believe(self, standing: Standing) -> None:
-        """Take the proven identity of the peer; a set-up with any other peer is given up.
+        """Accept the proven identity of the peer; a set-up with any other peer is given up.
 
-        The first certificate counts for the whole link: a peer that comes back has it still.
+        The first certificate is valid for the whole link: a peer that comes back still has it.
         """
         if isinstance(standing, Distrusted):
             self._set_up_refused(standing.why)
@@ -552,7 +553,7 @@ class LinkEnd:
             self._port.pin(standing)
 
     def _answer(self, life: Entity, sdp: str | None, now: float) -> None:
-        """Answer an offer that is believed, once: a data channel answers what is offered."""
+        """Answer a trusted offer once; a data channel answers an offered one."""
         if self._answered == self.negotiation:
             return
         self._answered = self.negotiation
@@ -564,7 +565,7 @@ class LinkEnd:
             self._port.listen(sdp)
 
     def _hear_ice(self, candidates: Iterable[IceCandidate]) -> None:
-        """Try the peer's candidates of ICE, each once, that may be tried."""
+        """Try each permitted ICE candidate of the peer once."""
         for candidate in candidates:
             is_new = (
                 candidate.candidate not in self._heard and len(self._heard) < MAX_ICE_CANDIDATES
@@ -574,11 +575,11 @@ class LinkEnd:
                 self._port.hear_ice(candidate.candidate)
 
     def observe_refused(self, why: str) -> None:
-        """The peer's object may not be observed, or its owner does not answer."""
+        """Note that the peer's object may not be observed, or that its owner does not answer."""
         self._set_up_refused(why)
 
     def peer_object_deleted(self) -> None:
-        """The peer deleted its object: it gave up, or is leaving (M-47)."""
+        """Note that the peer deleted its object, since it gave up or is leaving (M-47)."""
         self._give_up("the peer deleted its object")
 
     # --- links ------------------------------------------------------------------------------
@@ -586,15 +587,14 @@ class LinkEnd:
     def link_opened(
         self, link: str, opening: Opening, negotiation: int = FIRST, *, now: float
     ) -> None:
-        """Use a link that both ends have proven their certificates on, or close it.
+        """Use a link on which both ends have proven their certificates, or close it.
 
-        There is at most one. A link by a void candidate is closed, and one to a peer that is not
-        known.
+        At most one link is used. A link by a void candidate, or to an unknown peer, is closed.
 
         Args:
             link: Name of the link.
             opening: The end that dialled.
-            negotiation: The one that its candidate is of.
+            negotiation: The negotiation of its candidate.
             now: Seconds on the host's clock.
         """
         is_void = negotiation != self.negotiation or self.has_ended
@@ -621,11 +621,11 @@ class LinkEnd:
             self._move_life(self._life, controller.Trigger.LINK_OPEN, now)
 
     def _replaces(self, opening: Opening, now: float) -> bool:
-        """Return whether a link takes the place of the live one.
+        """Return whether a link replaces the live one.
 
-        Both ends may dial at once. Then both have two links, perhaps in another order, and
-        keep the one that the requester dialled. Later than that, the peer dials only while
-        it has none: one that it opened replaces the one that we still believe in.
+        Both ends may dial at once. Then both have two links, perhaps in another order, and keep the
+        one that the requester dialled. Later, the peer dials only while it has no link: a link that
+        it opened replaces the one that this end still considers live.
         """
         is_requesters = (opening is Opening.DIALLED) is (self._role is Role.REQUESTER)
         is_crossing = now - self._since <= _CROSSING
@@ -644,7 +644,7 @@ class LinkEnd:
             self._end()
 
     def dial_failed(self, attempt: int) -> None:
-        """Dial the next candidate, if it was the dial under way that failed."""
+        """Dial the next candidate, if the dial that failed is the one under way."""
         if self._dialling.state in _DIALLING and attempt == self._attempt:
             self._move_dialling(DialTrigger.DIAL_FAILED)
             self._dial_on()
@@ -652,7 +652,7 @@ class LinkEnd:
     # --- commands of the registry; each is answered -----------------------------------------
 
     def connect(self, now: float) -> None:
-        """Try to get the link back in place: the registry wants it (M-11)."""
+        """Try to restore the link, by order of the registry (M-11)."""
         if self.has_ended:
             self._port.answer_command(Code.GONE, _HAS_ENDED)
             return
@@ -673,19 +673,19 @@ class LinkEnd:
             self._dial_on()
 
     def disconnect(self, why: str) -> None:
-        """Close the link for good: the registry, or the runtime's shutdown, wants that (M-12)."""
+        """Close the link for good, by order of the registry or at shutdown (M-12)."""
         self._refuse(self._lost_to_peer if self._is_yielding else why)
         self._port.answer_command(Code.OK)
 
     def yield_to_peer(self, negotiation: int = FIRST) -> None:
-        """Wait for the peer's link: it has won a simultaneous open (P2P-27).
+        """Wait for the peer's link, which has won a simultaneous open (P2P-27).
 
-        A link without an object is closed instead (t3). Meanwhile nothing is dialled, and a link
-        that opens all the same is closed. The deadline stays. A stale order changes nothing: the
-        link has been live.
+        An end without an object is closed instead (t3). Meanwhile nothing is dialled, and a link
+        that still opens is closed. The deadline stays. A stale order, after the link has been live,
+        is ignored.
 
         Args:
-            negotiation: The one that lost; the order is stale in any other.
+            negotiation: The negotiation that lost; the order is stale in any other.
         """
         if self.has_ended:
             self._port.answer_command(Code.OK)
@@ -705,10 +705,10 @@ class LinkEnd:
             self._port.answer_command(Code.OK)
 
     def resume(self, negotiation: int = FIRST) -> None:
-        """Dial what is offered by now: the link that the registry waited for has failed (P2P-27).
+        """Dial the present candidates, since the peer's link has failed (P2P-27).
 
         Args:
-            negotiation: The one that yielded; the order is stale in any other.
+            negotiation: The negotiation that yielded; the order is stale in any other.
         """
         if self.has_ended:
             self._port.answer_command(Code.GONE, _HAS_ENDED)
@@ -724,7 +724,7 @@ class LinkEnd:
 
     @property
     def _lost_to_peer(self) -> str:
-        """The reason of the end of a request that lost a simultaneous open (I-P20)."""
+        """Return the reason why a request ends that lost a simultaneous open (I-P20)."""
         return f"{int(Code.CONFLICT)}: the link requested by {self.terms.remote} wins"
 
     def _renew(self, negotiation: int, why: str, now: float) -> None:
@@ -752,14 +752,14 @@ class LinkEnd:
     # --- dialling ---------------------------------------------------------------------------
 
     def _begin_round(self) -> None:
-        """Let every candidate be tried again."""
+        """Begin a round in which every candidate may be tried again."""
         self._plan.restart()
         self._move_dialling(DialTrigger.ROUND)
 
     def _dial_on(self) -> None:
-        """Dial the best candidate left of this round, if none is being dialled.
+        """Dial the best remaining candidate of this round, if no dial is under way.
 
-        If the peer has offered some and none is left, request to be dialled: a requester once
+        If the peer has offered candidates and none is left, request to be dialled: a requester once
         in each round, a handler at the end of the round that the requester asked for.
         """
         state = self._dialling.state
@@ -793,12 +793,12 @@ class LinkEnd:
             self._refuse(why, "timeout")
 
     def _set_up_refused(self, why: str) -> None:
-        """Give up a set-up that was refused; a link stands without it."""
+        """Give up a set-up that was refused; a live link continues without it."""
         if self._is_setting_up:
             self._give_up(why)
 
     def _refuse(self, why: str, answer: str = "") -> None:
-        """Give up; answer the invitation of a requester, if that was not done yet."""
+        """Give up, and answer the invitation of a requester if that was not done yet."""
         if self._life is not None and not self._is_invited and not self.has_ended:
             self._is_invited = True
             self._port.answer_invitation(self._observed, Code.CONFLICT, answer or why)

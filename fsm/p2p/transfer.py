@@ -1,10 +1,10 @@
 """The messages of a live P2P link, and those outstanding when it dies (P2P-15, P2P-20).
 
-Each message written has the next number of its direction; the number is not written, because a
-link loses only the end of what was sent. The receiver acknowledges cumulatively what its bus
-has taken, where it can along with messages of its own. When the link dies, messages without
-an acknowledgement are returned in order, and so may arrive twice: the bus knows by (from, to,
-id). A link that is silent is pinged; one that does not answer is dead.
+Each message gets the next number of its direction; the number is not written, because a link loses
+only the last messages sent. The receiver acknowledges cumulatively the messages that its bus has
+taken, if possible together with its own messages. When the link dies, messages without an
+acknowledgement are returned in order, and so may arrive twice: the bus recognises them by (from,
+to, id). A silent link is pinged; one that does not answer is dead.
 
 The control lines `Behind`, `Ack`, `Ping`, `Pong` and `Bye` are about the link itself.
 """
@@ -24,7 +24,7 @@ from specs.message import Message
 
 _BEHIND: Final = 512
 _ANSWER: Final = 96
-"""Bytes of an announcement without its texts and answers, and of each answer."""
+"""Number of bytes of an announcement without its texts and answers, and of each answer."""
 
 Key: TypeAlias = int | str
 """Name of a message within its pair: the id of a request or event, the name of an answer."""
@@ -32,14 +32,14 @@ Key: TypeAlias = int | str
 
 @attrs.frozen(slots=True)
 class Behind:
-    """An announcement: what a link brings for a pair from now on follows what went before.
+    """An announcement: further messages of a pair on the link follow earlier ones by the node.
 
     Attributes:
-        last: The last answer that went by the node and may still be on its way; the last request
-            or event if there is no such answer; None: nothing is on its way.
+        last: The last answer that went by the node and may still be on its way; without one, the
+            last such request or event; None: nothing is on its way.
         top: The id of the last request or event that may still be on its way; 0: there is none.
-        age: Seconds since the last of both was sent.
-        answers: Ids of the answers among what went by the node and may be on its way.
+        age: Seconds since the later of both was sent.
+        answers: Ids of the answers that went by the node and may be on their way.
     """
 
     from_: str
@@ -51,31 +51,31 @@ class Behind:
 
     @property
     def size(self) -> int:
-        """Bytes of memory that it takes, about."""
+        """The approximate number of bytes of memory that it takes."""
         texts = (self.from_, self.to, str(self.last))
         return _BEHIND + sum(map(len, texts)) + _ANSWER * len(self.answers)
 
 
 @attrs.frozen(slots=True)
 class Ack:
-    """All messages up to number `seq` were taken."""
+    """The acknowledgement of all messages up to number `seq`."""
 
     seq: int
 
 
 @attrs.frozen(slots=True)
 class Ping:
-    """Is the peer there?"""
+    """The question whether the peer is alive."""
 
 
 @attrs.frozen(slots=True)
 class Pong:
-    """Yes."""
+    """The answer to `Ping`."""
 
 
 @attrs.frozen(slots=True)
 class Bye:
-    """Nothing more will come, on purpose."""
+    """The announcement that no more messages follow, on purpose."""
 
 
 Control: TypeAlias = Ack | Ping | Pong | Bye
@@ -92,18 +92,18 @@ class Numbered:
 Outgoing: TypeAlias = Numbered | Behind | Control
 
 _PRESSING: Final = LINK_WINDOW // 8
-"""Messages taken at which their acknowledgement waits for nothing any more (ours)."""
+"""Number of taken messages at which their acknowledgement is sent at once (ours)."""
 
 
 @attrs.frozen(slots=True)
 class _Turned:
-    """A message that is given back when all before it is acknowledged."""
+    """A message that is given back when all messages before it are acknowledged."""
 
     message: Message
 
 
 class TransferEnd(Enum):
-    """The reason of the end."""
+    """The reason why a link's transfer ended."""
 
     BYE = "bye"
     SILENT = "silent"
@@ -122,7 +122,7 @@ class P2PTransferCore:
     """One end of one live link.
 
     Attributes:
-        end: Why nothing more may be done with the link; None: it is alive.
+        end: The reason why the link must not be used any more; None: it is alive.
     """
 
     def __init__(self, now: float) -> None:
@@ -143,22 +143,22 @@ class P2PTransferCore:
     # --- out --------------------------------------------------------------------------------
 
     def send(self, message: Message) -> bool:
-        """Take a message to be written; False: too many wait, it was not taken."""
+        """Take a message to be written; return False if too many wait and it was refused."""
         if len(self._waiting) >= STUB_QUEUE:
             return False
         self._waiting.append(message)
         return True
 
     def announce(self, behind: Behind) -> None:
-        """Write an announcement before what is taken after it; it is not acknowledged.
+        """Write an announcement before the messages that follow; it is not acknowledged.
 
-        If too many messages wait, it is left out, as is what follows it.
+        If too many messages wait, the announcement is left out, like the messages after it.
         """
         if len(self._waiting) < STUB_QUEUE:
             self._waiting.append(behind)
 
     def turn_back(self, message: Message) -> bool:
-        """Take a message to be given back when all before it is acknowledged (C-20).
+        """Take a message to be given back when all messages before it are acknowledged (C-20).
 
         Returns:
             Whether it was taken; False: too many messages wait.
@@ -170,7 +170,7 @@ class P2PTransferCore:
         return True
 
     def take_turned(self) -> list[Message]:
-        """Return, once, what is to be given back now, in order."""
+        """Take out the messages to be given back now, in order."""
         turned, self._turned = self._turned, []
         return turned
 
@@ -183,11 +183,11 @@ class P2PTransferCore:
             self._turned.append(following.message)
 
     def say_goodbye(self) -> None:
-        """Write `bye` as soon as all is written and acknowledged."""
+        """Write `bye` as soon as all messages are written and acknowledged."""
         self._close_reason = _CloseReason.POLITE
 
     def insist_on_goodbye(self) -> None:
-        """Write `bye` now, for any remaining messages."""
+        """Write `bye` now, whatever messages remain."""
         self._close_reason = _CloseReason.AT_ONCE
 
     @property
@@ -220,12 +220,12 @@ class P2PTransferCore:
         return self._received > self._acknowledged
 
     def take_output(self, at_most: int, now: float) -> list[Outgoing]:
-        """Return what is to be written now: messages first, then control lines.
+        """Take out the lines to be written now: messages first, then control lines.
 
         Messages wait for acknowledgements when the window is full.
 
         Args:
-            at_most: Number of messages.
+            at_most: Maximum number of messages.
             now: Seconds on the host's clock.
         """
         written: list[Outgoing] = []
@@ -254,7 +254,7 @@ class P2PTransferCore:
     # --- in ---------------------------------------------------------------------------------
 
     def received(self, message: Message, now: float) -> Numbered:
-        """Number a message that was read; acknowledge it by `taken`.
+        """Number a message that was read; `taken` acknowledges it.
 
         Args:
             message: The message.
@@ -264,7 +264,7 @@ class P2PTransferCore:
         return Numbered(self._received + 1, message)
 
     def taken(self, numbered: Numbered) -> None:
-        """Note that the bus has taken the message: it will be acknowledged."""
+        """Note that the bus has taken a message, which will be acknowledged."""
         self._received = numbered.seq
 
     def skipped(self, now: float) -> None:
@@ -273,7 +273,7 @@ class P2PTransferCore:
         self._received += 1
 
     def broken(self) -> None:
-        """The peer wrote what no peer writes: end the link."""
+        """End the link, since the peer broke the protocol."""
         self.end = self.end or TransferEnd.PROTOCOL
 
     def spend(self, now: float) -> None:
@@ -286,7 +286,7 @@ class P2PTransferCore:
             self.end = self.end or TransferEnd.FLOOD
 
     def heard(self, control: Control, now: float) -> None:
-        """Take a control line that was read; look at `end` afterwards.
+        """Take a control line that was read; check `end` afterwards.
 
         Args:
             control: The control line.
@@ -299,7 +299,7 @@ class P2PTransferCore:
             case Ack(seq):
                 self._acknowledge(seq, now)
             case Ping():
-                # One answer does for all pings that were not answered yet.
+                # One answer is enough for all pings that were not answered yet.
                 if Pong() not in self._controls:
                     self._controls.append(Pong())
             case Pong():
@@ -324,7 +324,7 @@ class P2PTransferCore:
     # --- time and end -----------------------------------------------------------------------
 
     def deadline(self) -> float:
-        """Return when `time_passed` is due; it may come nearer with what is written."""
+        """Return when `time_passed` is due; writing may bring it nearer."""
         if self.end is not None:
             return math.inf
         if self._pinged is None:
@@ -333,10 +333,10 @@ class P2PTransferCore:
 
     @property
     def _silent_at(self) -> float:
-        """The end of the wait for acknowledgements: a message is as good as a ping.
+        """Return the end of the wait for acknowledgements: a message serves as a ping.
 
-        So a waiting requester is not notified of a link that died under it: there is
-        time left to send by another route.
+        So a waiting requester does not notice that its link died: there is time left to send by
+        another route.
         """
         if self._owed_since is None:
             return math.inf
@@ -353,7 +353,7 @@ class P2PTransferCore:
             self._controls.append(Ping())
 
     def owed(self) -> list[Message]:
-        """Return, and forget, what was not acknowledged and what still waits, in order."""
+        """Take out the messages that were not acknowledged or are still waiting, in order."""
         owed = [numbered.message for numbered in self._unacknowledged]
         owed.extend(self._turned)
         waiting = (each for each in self._waiting if not isinstance(each, Behind))

@@ -1,10 +1,10 @@
-"""Bounds of outboxes: what all of a node may hold, and what one peer has not read yet.
+"""Limits of outboxes: the memory of all in a node, and the unread messages of one peer.
 
 When all outboxes together are full, the largest gives way first (RELIABILITY L2).
 
-In a send window (CON-06) messages are numbered from 1. Asking for what comes after a number
-acknowledges all up to it; other messages can be asked for again. So an answer that is cut on
-its way costs nothing and doubles nothing.
+In a send window (CON-06) messages are numbered from 1. A request for the messages after a number
+acknowledges all up to that number; the others can be requested again. So an answer that is cut on
+its way loses and doubles no message.
 """
 
 import heapq
@@ -17,58 +17,58 @@ from specs.errors import ProtoflyError
 K = TypeVar("K")
 
 _KEPT: Final = 7 / 8
-"""Part of the budget that is left in use when it was exceeded."""
+"""Fraction of the budget that stays in use after it was exceeded."""
 
 
 _TIGHT: Final = 1 / 2
-"""Part of the budget from which on links make smaller frames: each is a copy."""
+"""Fraction of the budget from which on links write smaller frames, since each is a copy."""
 
 _COPIES: Final = 2
-"""Copies of the text of a waiting message: as a line, and as it was read."""
+"""Number of copies of the text of a waiting message: its line, and the parsed values."""
 
 _OBJECTS: Final = 1024
-"""Bytes of the objects that a message is made of, its text left out."""
+"""Number of bytes of the objects of a message, without its text."""
 
 PLACE: Final = 32
-"""Bytes that a message takes in each queue it waits in, however many share it."""
+"""Number of bytes that a message takes in each queue, however many queues share it."""
 
 
 def weight(messages: int, size: int) -> int:
-    """Return the memory that messages take, about, in bytes.
+    """Return the approximate memory that messages take, in bytes.
 
     Args:
         messages: Number of messages.
-        size: Bytes of their lines.
+        size: Number of bytes of their lines.
     """
     return _COPIES * size + _OBJECTS * messages
 
 
 def _weight_of(entry: OutboundMessage) -> int:
-    """Return how much memory an entry takes, in all spellings made of it so far."""
+    """Return the memory of an entry, with the lines in all dialects made so far."""
     spelt = entry.spelt
     more = sum(map(len, spelt.values())) if spelt else 0
     return _COPIES * len(entry.line) + _OBJECTS + more
 
 
 class OutboxBudget:
-    """The memory that what waits in a node takes, in bytes.
+    """The memory of all waiting messages in a node, in bytes.
 
-    A message that waits in many queues is there once, and counts once: from the first
-    queue that takes it in until the last one has let it go. Each queue adds its place, and
-    each link the frames that it is writing, which are copies of its own.
+    A message that waits in many queues exists once, and counts once: from the first queue that
+    takes it in until the last one has released it. Each queue counts its own entry, and each link
+    counts the frames that it is writing, which are copies of its own.
 
-    Counting is a few additions. Only when there is too much are the largest holders searched
-    how much; then an eighth of the budget is freed, so that the next look comes no
-    sooner than after so many more bytes.
+    Counting is a few additions. Only when the budget is exceeded are the largest holders searched;
+    then an eighth of the budget is freed, so that the next search comes no sooner than after as
+    many more bytes.
 
     Attributes:
-        used: Bytes that what waits now takes.
+        used: Number of bytes in use now.
     """
 
     __slots__ = ("_ample", "_enough", "_limit", "used")
 
     def __init__(self, limit: float) -> None:
-        """Begin with nothing; `limit`: in bytes, may be infinite."""
+        """Begin with nothing in use; `limit` is in bytes and may be infinite."""
         self._limit: Final = limit
         self._enough: Final = limit * _KEPT
         self._ample: Final = limit * _TIGHT
@@ -81,11 +81,11 @@ class OutboxBudget:
 
     @property
     def is_tight(self) -> bool:
-        """True if frames should be small, so that no link has to give way for them."""
+        """True if frames should be small, so that no link must give way for them."""
         return self.used > self._ample
 
     def count(self, size: int) -> None:
-        """Note that so many bytes more are held which are no entries; less if negative."""
+        """Note a change, in bytes, of memory that is held by other objects than entries."""
         self.used += size
 
     def hold(self, entry: OutboundMessage) -> None:
@@ -97,29 +97,29 @@ class OutboxBudget:
         self.used += PLACE
 
     def release(self, entry: OutboundMessage) -> None:
-        """Note that one of the queues has an entry no longer."""
+        """Note that one of the queues has released an entry."""
         entry.holders -= 1
         self.used -= PLACE
         if not entry.holders:
             self.used -= entry.weight
 
     def reweigh(self, entry: OutboundMessage) -> None:
-        """Note that an entry which is held may have been spelt in one more dialect."""
+        """Count an entry again that may have been written in one more dialect."""
         grown = _weight_of(entry) - entry.weight
         entry.weight += grown
         self.used += grown
 
     @staticmethod
     def share(entries: Iterable[OutboundMessage]) -> float:
-        """Return how much memory one queue answers for: of what it shares, its part."""
+        """Return the memory that one queue accounts for: of shared entries, its share."""
         return sum(entry.weight / entry.holders + PLACE for entry in entries)
 
     def largest_first(self, holders: Iterable[tuple[float, K]]) -> Iterator[K]:
-        """Name the links that have to give way, the largest holder first, until enough is free.
+        """Yield the links that must give way, the largest holder first, until enough is free.
 
         Args:
-            holders: How many bytes each holds; what they hold is given up, and counted,
-                before the next one is asked for. Of equals the first goes first.
+            holders: The bytes that each link holds; they must be given up, and counted, before the
+                next link is requested. Of equal holders the first goes first.
         """
         heap = [(-size, number, key) for number, (size, key) in enumerate(holders) if size]
         heapq.heapify(heap)
@@ -127,14 +127,14 @@ class OutboxBudget:
             yield heapq.heappop(heap)[2]
 
 
-# ---- what one peer has not read
+# ---- messages that one peer has not read
 
 
 class CursorError(ProtoflyError):
-    """The peer asks for what is not there: it was acknowledged, or never sent.
+    """The peer requests messages that were acknowledged already, or never sent.
 
     Attributes:
-        after: What it asked for.
+        after: The number in its request.
     """
 
     def __init__(self, after: int, first: int, last: int) -> None:
@@ -146,7 +146,7 @@ class SendWindow:
     """The messages of one link that are not acknowledged yet.
 
     Attributes:
-        acknowledged: Up to which number the peer has read.
+        acknowledged: Number of the last message that the peer has read.
     """
 
     __slots__ = ("_lines", "acknowledged")
@@ -165,11 +165,11 @@ class SendWindow:
         return self.acknowledged + len(self._lines)
 
     def put(self, lines: Iterable[bytes]) -> None:
-        """Send messages; the caller sees to it that they are not too many."""
+        """Send messages; the caller must limit their number."""
         self._lines += lines
 
     def acknowledge(self, after: int) -> None:
-        """Forget what the peer has read; repeated is fine.
+        """Forget the messages that the peer has read. Idempotent.
 
         Raises:
             CursorError: It cannot have read that, or has asked for later ones before.
@@ -180,7 +180,7 @@ class SendWindow:
         self.acknowledged = after
 
     def take(self) -> bytes:
-        """Take out the oldest message; it has no number, the next one has its place."""
+        """Take out the oldest message without its number, which the next message gets."""
         return self._lines.pop(0)
 
     def after(self, number: int) -> Sequence[bytes]:

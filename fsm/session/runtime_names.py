@@ -1,14 +1,14 @@
 """The names of runtimes that belong to users, at one node (S6, MN-21).
 
-A name belongs to the user who opens its first session by a login. No other user opens a session
-of that name, and nobody without a login does, until its user releases the name, or until
-`NAME_LIFE` seconds have passed since its last session. A release counts from the end of the
-session that the name has. The name of a session without a login belongs to nobody: it costs
-nothing when the session is over.
+A name belongs to the user who opens its first session by a login. No other user, and no runtime
+without a login, opens a session of that name until the user releases the name, or until `NAME_LIFE`
+seconds have passed since its last session. A release takes effect at the end of the present
+session. The name of a session without a login belongs to nobody: it costs nothing when the session
+is over.
 
-Memory is bounded: each user has at most `USER_NAMES` names, and all together `NODE_NAMES`. If a
-further user needs room, the user with the most names loses the one that is out of use longest;
-so an attacker with many names takes none from users with few.
+Memory is bounded: each user has at most `USER_NAMES` names, and all users together `NODE_NAMES`. If
+a further user needs room, the user with the most names loses the longest unused one; so an attacker
+with many names takes none from users with few.
 
 Times are seconds since the epoch, because names outlive the process. The host makes each `Change`
 durable.
@@ -27,7 +27,7 @@ from specs.reply_code import Code
 
 @attrs.frozen(slots=True)
 class Owner:
-    """A user; only issuer and name together identify one."""
+    """A user, identified only by issuer and name together."""
 
     issuer: str
     user: str
@@ -35,12 +35,12 @@ class Owner:
 
 @attrs.frozen(slots=True)
 class NameKept:
-    """A name belongs to a user.
+    """The name of a runtime that belongs to a user.
 
     Attributes:
         runtime: The name: address of the runtime.
-        left: When its last session ended; infinity: it has one.
-        is_released: Whether it is free as soon as its session ends.
+        left: Time at which its last session ended; infinity: it has a session.
+        is_released: Whether it becomes free when its session ends.
     """
 
     runtime: str
@@ -49,13 +49,13 @@ class NameKept:
     is_released: bool = False
 
     def is_over(self, now: float) -> bool:
-        """Return whether nobody owns it any more."""
+        """Return whether the name no longer belongs to its user."""
         return now >= self.left + NAME_LIFE
 
 
 @attrs.frozen(slots=True)
 class NameForgotten:
-    """A name belongs to nobody any more."""
+    """The removal of a name, which belongs to nobody any more."""
 
     runtime: str
 
@@ -64,7 +64,7 @@ Change: TypeAlias = NameKept | NameForgotten
 
 
 class RuntimeNames:
-    """The names of one node: at most `each` of one user, and `together` of all."""
+    """The names of one node: at most `each` of one user, and `together` of all users."""
 
     def __init__(self, each: int = USER_NAMES, together: int = NODE_NAMES) -> None:
         self._each, self._together = each, together
@@ -77,12 +77,12 @@ class RuntimeNames:
         return len(self._names)
 
     def owner_of(self, runtime: str) -> Owner | None:
-        """Return the user that a name belongs to; None: it belongs to nobody."""
+        """Return the user that a name belongs to, or None."""
         name = self._names.get(runtime)
         return None if name is None else name.owner
 
     def restore(self, kept: Iterable[NameKept], in_use: Container[str], now: float) -> list[Change]:
-        """Take over the names of an earlier process; return what has changed meanwhile.
+        """Take over the names of an earlier process; return the changes since then.
 
         Args:
             kept: The stored names.
@@ -90,18 +90,18 @@ class RuntimeNames:
             now: Seconds since the epoch.
         """
         changes: list[Change] = []
-        for name in sorted(kept, key=lambda one: one.left):
+        for name in sorted(kept, key=lambda name: name.left):
             self._put(name)
             if name.left == math.inf and name.runtime not in in_use:
                 changes += self.end_session(name.runtime, now)
         return [*changes, *self._sweep(now)]
 
     def refusal(self, runtime: str, owner: Owner | None, now: float) -> Refused | None:
-        """Return why a user may open no session of a name; None: it may.
+        """Return why a user may not open a session of a name, or None.
 
         Args:
             runtime: The name.
-            owner: The user; None: nobody logged in.
+            owner: The user; None: no login.
             now: Seconds since the epoch.
         """
         name = self._names.get(runtime)
@@ -121,17 +121,17 @@ class RuntimeNames:
         return None
 
     def _user_is_full(self, runtime: str, owner: Owner, now: float) -> str | None:
-        """Return why a user may have no further name; None: it may."""
-        mine = [each for each in self._of_user(owner) if not each.is_over(now)]
-        size = sum(len(each.runtime) for each in mine)
-        if len(mine) < self._each and size + len(runtime) <= USER_NAME_BYTES:
+        """Return why a user may have no further name, or None."""
+        names = [each for each in self._of_user(owner) if not each.is_over(now)]
+        size = sum(len(each.runtime) for each in names)
+        if len(names) < self._each and size + len(runtime) <= USER_NAME_BYTES:
             return None
-        first = min(mine, key=lambda one: one.left)
-        advice = "" if first.left == math.inf else f", such as {first.runtime}"
-        return f"this user has {len(mine)} names of runtimes here; release one{advice}"
+        oldest = min(names, key=lambda name: name.left)
+        advice = "" if oldest.left == math.inf else f", such as {oldest.runtime}"
+        return f"this user has {len(names)} names of runtimes here; release one{advice}"
 
     def open_session(self, runtime: str, owner: Owner, now: float) -> list[Change]:
-        """Note that a user has opened a session of a name, which is not refused.
+        """Note that a user has opened a session of a name, which was not refused.
 
         Args:
             runtime: The name.
@@ -149,7 +149,7 @@ class RuntimeNames:
         return [*changes, name]
 
     def end_session(self, runtime: str, now: float) -> list[Change]:
-        """Note that a name has no session any more.
+        """Note that a name no longer has a session.
 
         Args:
             runtime: The name.
@@ -165,10 +165,10 @@ class RuntimeNames:
         return [*self._sweep(now), name]
 
     def release(self, runtime: str, owner: Owner) -> tuple[Code, list[Change]]:
-        """Give a name back; return how that ended.
+        """Release a name; return the result as a code, with the changes.
 
-        The code is OK: it is free; ACCEPTED: it is free when its session ends; NOT_FOUND: it is
-        no name of this user. Idempotent while the name has a session.
+        OK: the name is free; ACCEPTED: it becomes free when its session ends; NOT_FOUND: it is no
+        name of this user. Idempotent while the name has a session.
 
         Args:
             runtime: The name.
@@ -186,7 +186,7 @@ class RuntimeNames:
         return Code.ACCEPTED, [name]
 
     def mirror(self, change: Change) -> None:
-        """Take over what another node of the domain has decided."""
+        """Apply a change that another node of the domain has decided on."""
         if isinstance(change, NameKept):
             self._put(change)
         else:
@@ -197,9 +197,9 @@ class RuntimeNames:
     def _put(self, name: NameKept) -> None:
         self._take_out(name.runtime)
         self._names[name.runtime] = name
-        mine = self._of.setdefault(name.owner, {})
-        mine[name.runtime] = None
-        self._recount(name.owner, len(mine) - 1, len(mine))
+        names = self._of.setdefault(name.owner, {})
+        names[name.runtime] = None
+        self._recount(name.owner, len(names) - 1, len(names))
         if name.left != math.inf:
             self._idle[name.runtime] = None
 
@@ -208,10 +208,10 @@ class RuntimeNames:
         if held is None:
             return
         self._idle.pop(runtime, None)
-        mine = self._of[held.owner]
-        del mine[runtime]
-        self._recount(held.owner, len(mine) + 1, len(mine))
-        if not mine:
+        names = self._of[held.owner]
+        del names[runtime]
+        self._recount(held.owner, len(names) + 1, len(names))
+        if not names:
             del self._of[held.owner]
 
     def _recount(self, owner: Owner, before: int, count: int) -> None:
@@ -228,7 +228,7 @@ class RuntimeNames:
         return [NameForgotten(runtime)]
 
     def _sweep(self, now: float) -> list[Change]:
-        """Forget the names whose time is over; those out of use longest stand first."""
+        """Forget the names whose time is over; the longest unused ones come first."""
         changes: list[Change] = []
         while self._idle:
             first = next(iter(self._idle))
@@ -248,7 +248,7 @@ class RuntimeNames:
         return is_over or self._spare() is not None
 
     def _spare(self) -> str | None:
-        """Return the longest unused name of the user with the most; None: all are in use."""
-        most = next(iter(self._with[max(self._with)]))
-        first = min(self._of_user(most), key=lambda one: one.left)
-        return None if first.left == math.inf else first.runtime
+        """Return the longest unused name of the user with the most names; None: all are in use."""
+        user = next(iter(self._with[max(self._with)]))
+        oldest = min(self._of_user(user), key=lambda name: name.left)
+        return None if oldest.left == math.inf else oldest.runtime

@@ -1,22 +1,21 @@
 """The session of a message node's stub (3.2, STB-03..09, STB-17, C-66).
 
-The first message connects; while there is no session, messages queue in order. A lost
-link is dialled again at once and then with growing pauses, and the session re-opened
-with its token, so that the node keeps what it had; a node that has forgotten the
-session (410) gives a new one, and the runtime claims and registers again what it had there: until
-it says that this is done, only the requests by which it does so leave. A node that challenges the
-runtime's key is asked again, with a proof, once for each request. What it has stated of the
-runtime is renewed in time. A disconnect that was
-asked for is final: later messages are refused, nothing reconnects (I-S10). So is a lasting refusal
-of the session of the own node: another login has taken it over, its name is another user's, policy
-forbids it, or no login helps.
+The first message connects; while there is no session, messages queue in order. A lost link is
+dialled again at once and then with growing pauses, and the session is re-opened with its token, so
+that the node keeps its data. A node that has forgotten the session (410) gives a new one, and the
+runtime claims and registers again: until the runtime reports that it has finished, only its
+requests for that are sent. A node that challenges the runtime's key gets the request again, with a
+proof, once for each request. The node's statement about the runtime is renewed in time. A requested
+disconnect is final: later messages are refused, nothing reconnects (I-S10). So is a lasting refusal
+of the session of the own node: another login has taken over the session, its name is another
+user's, policy forbids it, or no login helps.
 
-A node says how many messages a second it accepts. The stub sends no more, so none wait unread in
-the buffers of the link; those above the rate wait here, in order, and leave in slices.
+A node states how many messages a second it accepts. The stub sends no more, so no messages wait
+unread in the buffers of the link; messages above the rate wait here, in order, and leave in slices.
 
-If there can be no session, all unanswered requests are answered 503, or with the node's refusal
-if it lets the runtime in for no asking; what the queue has no space for is answered 503, too, the
-newest first, with the seconds after which there is space.
+If there can be no session, all unanswered requests are answered 503, or with the node's refusal if
+that is lasting; messages for which the queue has no room are answered 503, too, the newest first,
+with the seconds after which there is room.
 
 `StubMirror` compares the steps that a stub in a sandbox reports with its tables (OBS-06).
 """
@@ -43,19 +42,19 @@ from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropR
 
 @attrs.frozen(slots=True)
 class SessionAnswered:
-    """The node answered a session control.
+    """The node's answer to a session control.
 
     Attributes:
-        token: The session's token, if the answer brought one.
-        is_emptied: Whether the node has forgotten what the session owned and subscribed to.
-        is_recovered: Whether all that waited for the session comes; None: the node did not say.
-        missing: How many messages for it the node knows to be given up.
-        is_lasting: Whether another attempt does not help, for any code.
-        is_passing: Whether the node has said when another attempt may help.
-        login: Hash of the login token that was shown; empty: none was.
-        challenge: The text that the runtime's key has to sign, if the answer brought one.
-        sender: Runtime and user, as the node tells the receivers of its messages.
-        pace: What the node accepts from the session; None: it did not say.
+        token: The session's token, if the answer contains one.
+        is_emptied: Whether the node has lost the addresses and subscriptions of the session.
+        is_recovered: Whether no waiting message was lost; None: unknown.
+        missing: Number of messages for it that were given up, as far as the node knows.
+        is_lasting: Whether another attempt is useless, whatever the code.
+        is_passing: Whether the node has stated when another attempt may succeed.
+        login: Hash of the login token that was presented; empty: none.
+        challenge: The text that the runtime's key must sign, if the answer contains one.
+        sender: Runtime and user, as the node names them to the receivers of messages.
+        pace: The rate that the node accepts from the session; None: not stated.
     """
 
     method: SessionMethod
@@ -74,17 +73,17 @@ class SessionAnswered:
 
     @property
     def is_anew(self) -> bool:
-        """True if what the session is to own and subscribe to must be set anew."""
+        """True if the addresses and subscriptions of the session must be set again."""
         return self.method is SessionMethod.OPEN or self.is_emptied
 
     @property
     def reason(self) -> str:
-        """Half a sentence about a refusal."""
+        """The reason of a refusal, as half a sentence."""
         return self.why or f"the node answered {self.code}"
 
 
 class StubPort(Protocol):
-    """What the core of a node stub asks of its host; no method calls the core."""
+    """The calls of a node stub's core to its host; none of them calls the core."""
 
     def step(self, step: Step) -> None:
         """Trace a step, and report that of the connection."""
@@ -93,7 +92,7 @@ class StubPort(Protocol):
         """Open a link to the node: `dialled` or `lose_link` follows."""
 
     def hang_up(self) -> None:
-        """Stop dialling, or close the link; nothing follows."""
+        """Stop dialling, or close the link; no input follows."""
 
     def ask(
         self, method: SessionMethod, token: str | None = None, challenge: str | None = None
@@ -102,8 +101,8 @@ class StubPort(Protocol):
 
         Args:
             method: The control.
-            token: Token of the session; None: none is shown, or that of a login.
-            challenge: The text to sign, for a request that is made again; the tokens are the same.
+            token: Token of the session; None: none, or that of a login.
+            challenge: The text to sign, for a repeated request; the tokens are the same.
         """
 
     def write(self, message: Message) -> None:
@@ -113,7 +112,7 @@ class StubPort(Protocol):
         """Trace that a message waits for the session."""
 
     def released(self, message: Message) -> None:
-        """Trace that a message waits no longer; what becomes of it follows."""
+        """Trace that a message no longer waits; its outcome follows."""
 
     def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
@@ -124,24 +123,24 @@ class StubPort(Protocol):
             message: The request.
             code: Code of the answer.
             why: Reason.
-            retry_after: Seconds until another attempt may succeed; None: not known, or never.
+            retry_after: Seconds until another attempt may succeed; None: unknown, or never.
         """
 
     def drop(self, message: Message, reason: DropReason) -> None:
         """Trace that a message ends here, for one recorded reason (OBS-06)."""
 
     def ended(self) -> None:
-        """Answer who has asked for a disconnect: the stub may be undeployed."""
+        """Answer the request for a disconnect: the stub may be undeployed."""
 
 
 class _StubOutbox:
     """Two queues in order of arrival, both bounded (STB-17, I-S9).
 
     Attributes:
-        waiting: What waits for the session, or for the rate of the node.
-        unwritten: What the link has, and did not write yet.
-        held_back: What waits for the requests of the runtime that set the session anew.
-        rate: What the node accepts; None: it did not say.
+        waiting: Messages that wait for the session, or for the rate of the node.
+        unwritten: Messages that the link has and did not write yet.
+        held_back: Messages that wait until the runtime has renewed its session.
+        rate: The rate that the node accepts; None: not stated.
     """
 
     def __init__(self, port: StubPort) -> None:
@@ -166,7 +165,7 @@ class _StubOutbox:
         self._port.queued(message)
 
     def hold(self, may_go: Callable[[Message], bool]) -> None:
-        """Hold back those that wait and may not go yet."""
+        """Hold back the waiting messages that may not be sent yet."""
         self.held_back.extend(each for each in self.waiting if not may_go(each))
         self.waiting = deque(each for each in self.waiting if may_go(each))
 
@@ -179,12 +178,12 @@ class _StubOutbox:
             self.overflow(message, limits.STUB_QUEUE)
 
     def end_hold(self) -> None:
-        """Let what was held back wait for its turn."""
+        """Let the held messages wait for their turn."""
         self.waiting.extend(self.held_back)
         self.held_back.clear()
 
     def refuse_held(self) -> None:
-        """Refuse what was held back."""
+        """Refuse the held messages."""
         held, self.held_back = self.held_back, deque()
         for message in held:
             self._port.released(message)
@@ -193,10 +192,11 @@ class _StubOutbox:
     def keep_to(self, rate: Rate | None) -> None:
         """Send no more messages than a node accepts; the bucket outlives a re-open.
 
-        The node counts session controls, too, and its clock is another: a part is left to it.
+        The node counts session controls, too, and has another clock: a part of the rate is reserved
+        for that.
 
         Args:
-            rate: What the node accepts; None: it did not say.
+            rate: The rate that the node accepts; None: not stated.
         """
         if rate == self.rate:
             return
@@ -208,7 +208,7 @@ class _StubOutbox:
             self._bucket = TokenBucket(rate.per_second * limits.PACE_SHARE, burst)
 
     def write(self, message: Message, now: float) -> None:
-        """Give a message to the link when its turn has come, unless too many wait already."""
+        """Give a message to the link when its turn comes, unless too many are waiting."""
         if len(self.unwritten) >= limits.OUTBOX_MESSAGES:
             self.overflow(message, limits.OUTBOX_MESSAGES)
         elif not self.waiting and self._may_send(now):
@@ -223,17 +223,17 @@ class _StubOutbox:
         return self._bucket is None or self._bucket.try_spend(now)
 
     def delay(self) -> float:
-        """Return about how many seconds those that wait take to leave."""
+        """Return the approximate seconds until all waiting messages have been sent."""
         return limits.RETRY_AFTER if self.rate is None else len(self.waiting) / self.rate.per_second
 
     def pause(self, now: float) -> float:
-        """Return the seconds until a slice of those that wait may leave; infinity: none wait."""
+        """Return the seconds until a slice of waiting messages may leave; infinity: none waits."""
         if not self.waiting or self._bucket is None:
             return math.inf
         return max(self._bucket.pause(now), limits.PACE_SLICE)
 
     def forget_written(self, count: int) -> None:
-        """Forget the oldest messages given to the link: it has sent them."""
+        """Forget the oldest messages given to the link, which it has sent."""
         for _ in range(min(count, len(self.unwritten))):
             self.unwritten.popleft()
 
@@ -243,7 +243,7 @@ class _StubOutbox:
             self.unwritten.remove(message)
 
     def flush(self, now: float) -> None:
-        """Give what waits to the link, oldest first, as far as the node accepts it."""
+        """Give waiting messages to the link, oldest first, as far as the node accepts them."""
         while self.waiting and self._may_send(now):
             message = self.waiting.popleft()
             self.unwritten.append(message)
@@ -251,7 +251,7 @@ class _StubOutbox:
             self._port.write(message)
 
     def keep(self) -> None:
-        """Take back what the link did not send before it broke; it waits first."""
+        """Take back the messages that the link did not send before it broke; they wait first."""
         for message in self.unwritten:
             self._port.queued(message)
         self.waiting.extendleft(reversed(self.unwritten))
@@ -271,14 +271,14 @@ class _StubOutbox:
     def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Give a message up that cannot be sent: only requests are answered."""
+        """Give up a message that cannot be sent: only requests are answered."""
         if message.is_request:
             self._port.refuse(message, code, why, retry_after)
         else:
             self._port.drop(message, DropReason.SESSION_GONE)
 
     def overflow(self, message: Message, limit: int, delay: float = limits.RETRY_AFTER) -> None:
-        """Give a message up that a full queue has no space for."""
+        """Give up a message for which a full queue has no room."""
         if message.is_request:
             why = f"{limit} messages wait for the message node already"
             self._port.refuse(message, Code.UNAVAILABLE, why, delay)
@@ -287,10 +287,10 @@ class _StubOutbox:
 
 
 class _Backoff:
-    """Counts attempts at one thing: the first is at once, then pauses double.
+    """Counts attempts: the first is made at once, later ones after pauses that double.
 
     Attributes:
-        tries: Attempts since the last success.
+        tries: Number of attempts since the last success.
     """
 
     def __init__(self) -> None:
@@ -299,7 +299,7 @@ class _Backoff:
 
     @property
     def is_over(self) -> bool:
-        """True if all attempts that were worth waiting for have been made."""
+        """True if all attempts have been made after which a message may still wait."""
         return self.tries >= limits.RECONNECT_TRIES
 
     def attempt(self) -> None:
@@ -307,14 +307,14 @@ class _Backoff:
         self.tries = min(self.tries + 1, limits.RECONNECT_TRIES)
 
     def succeed(self) -> None:
-        """Begin anew."""
+        """Reset the count."""
         self.tries = 0
 
     def count_loss(self, lasted: float) -> None:
         """Note the loss of a link that lasted some seconds.
 
-        A link that never lasts longer than a first pause is no success, and without this it
-        would be tried again and again at once.
+        A link that never lasts longer than a first pause is no success; otherwise it would be
+        dialled again and again at once.
         """
         if lasted >= limits.RECONNECT_BASE:
             self._relapses = 0
@@ -323,9 +323,9 @@ class _Backoff:
         self._relapses = min(self._relapses + 1, limits.RECONNECT_TRIES)
 
     def pause(self, jitter: float) -> float:
-        """Return the seconds before the next attempt: half of the pause, to all of it by `jitter`.
+        """Return the seconds before the next attempt: between half of the pause and all of it.
 
-        So that many stubs that lost the same peer do not come back together.
+        The jitter spreads the attempts of many stubs that lost the same peer.
         """
         if self.tries == 0:
             return 0.0
@@ -336,12 +336,12 @@ class _Backoff:
 _TALKING: Final = frozenset(
     {machines.LinkState.RENEWING, machines.LinkState.OPEN, machines.LinkState.PINGING}
 )
-"""While the session is open."""
+"""States in which the session is open."""
 
 _LEAVING: Final = frozenset({machines.LinkState.CLOSING, machines.LinkState.ENDED})
 
 _ASKING: Final = frozenset({machines.LinkState.OPENING, machines.LinkState.PROVING})
-"""While the session is asked for."""
+"""States in which the session is requested."""
 
 _RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.UPDATE})
 """The requests by which a runtime claims addresses, sets paths, and registers."""
@@ -349,16 +349,16 @@ _RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, Message
 _NOT_RENEWED: Final = "the message node has been started again, and has not everything back yet"
 
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
-"""Answers to a re-open that say: there is no such session any more."""
+"""Codes of answers to a re-open that mean that the session does not exist any more."""
 
 
 class StubClientCore:
     """One node stub: an entity of `stub_connection`, and one of `node_link`.
 
     Attributes:
-        sessions: How many sessions it has opened anew; a re-open is none, unless the node has
-            started again and forgotten what the session had.
-        link: The state of the link; None: nothing has begun.
+        sessions: Number of sessions it has opened; a re-open counts only if the node was restarted
+            and has lost the session's data.
+        link: The state of the link; None: not begun.
     """
 
     def __init__(
@@ -377,12 +377,14 @@ class StubClientCore:
         Args:
             url: The stub's address.
             port: Its host.
-            jitter: Between 0 and 1; spreads the attempts of many stubs.
-            token: Of a session that an earlier stub had: it is re-opened.
-            owner: The runtime, if it has addresses at the node, which it claims again once the
-                node has forgotten them; None: it has none.
-            may_end: Whether a lasting refusal ends it for good, as that of a runtime by its node.
-            is_again: Whether an earlier stub had a session, with what the runtime had at the node.
+            jitter: Returns a random number between 0 and 1, which spreads the attempts of many
+                stubs.
+            token: Token of an earlier stub's session, which is re-opened.
+            owner: The runtime, if it has addresses at the node, which it claims again once the node
+                has lost them; None: it has none.
+            may_end: Whether a lasting refusal ends it for good, like the refusal of a runtime by
+                its node.
+            is_again: Whether an earlier stub had a session, and the runtime had data at the node.
         """
         self.sessions = 0
         self.link: machines.LinkState | None = None
@@ -416,7 +418,7 @@ class StubClientCore:
 
     @property
     def has_session(self) -> bool:
-        """Whether there is a session to re-open; else a new one is asked for."""
+        """Whether there is a session to re-open; otherwise a new one is requested."""
         return self._token is not None
 
     @property
@@ -426,17 +428,17 @@ class StubClientCore:
 
     @property
     def held(self) -> int:
-        """The number of messages that wait, or are given to the link and not written yet."""
-        # Those held back leave room for the requests that they wait for.
+        """The number of messages that wait, or were given to the link and not written yet."""
+        # Messages held back leave room for the requests that they wait for.
         return len(self._outbox.waiting) + len(self._outbox.unwritten)
 
     @property
     def pace(self) -> Rate | None:
-        """What the node accepts, while messages wait for that; None: none does."""
+        """The rate that the node accepts, while messages wait for it; None: none waits."""
         return self._outbox.rate if self.link in _TALKING else None
 
     def begin(self) -> None:
-        """Take the constructor's step."""
+        """Take the first step."""
         self._step(machines.Trigger.CONSTRUCTED)
 
     def deadline(self) -> float:
@@ -447,7 +449,7 @@ class StubClientCore:
     # ---- messages
 
     def send(self, message: Message, now: float) -> None:
-        """Send a message to the node, as soon as that is possible; or refuse it."""
+        """Send a message to the node as soon as possible, or refuse it."""
         if self.link is machines.LinkState.RENEWING and not self._is_renewal(message):
             if now >= self._hold_until:
                 self._outbox.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, limits.RETRY_AFTER)
@@ -473,7 +475,7 @@ class StubClientCore:
         self._set_slice(now)
 
     def note_written(self, count: int) -> None:
-        """Forget the oldest messages of `write`: the link has sent them."""
+        """Forget the oldest messages of `write`, which the link has sent."""
         self._outbox.forget_written(count)
 
     def forget(self, message: Message) -> None:
@@ -481,10 +483,10 @@ class StubClientCore:
         self._outbox.unwritable(message)
 
     def end_renewal(self, session: int, now: float) -> None:
-        """Let go what waited for the runtime to have everything at its session again.
+        """Release the messages that waited until the runtime had renewed its session.
 
         Args:
-            session: Number of the session, as `sessions` counts.
+            session: Number of the session, as counted by `sessions`.
             now: Seconds on the host's clock.
         """
         self._renewed = max(self._renewed, session)
@@ -496,7 +498,7 @@ class StubClientCore:
             self._set_slice(now)
 
     def _is_renewal(self, message: Message) -> bool:
-        """Return whether a message gives the runtime back what it had at the node."""
+        """Return whether a message renews the runtime's data at the node."""
         source, owner = message.body.get("source"), self._owner or ""
         return (
             message.type in _RENEWALS
@@ -510,7 +512,7 @@ class StubClientCore:
         return self._backoff.is_over and now < self._tried + limits.RECONNECT_BASE
 
     def _set_slice(self, now: float) -> None:
-        """Set when the next slice of those that wait for the rate of the node leaves."""
+        """Set the time of the next slice of messages that wait for the rate of the node."""
         if self.link not in _TALKING:
             self._slice_at = math.inf
         elif self._slice_at == math.inf and self._outbox.waiting:
@@ -536,7 +538,7 @@ class StubClientCore:
         self._port.dial()
 
     def dialled(self, now: float) -> None:
-        """Ask for the session: the link is open."""
+        """Request the session, since the link is open."""
         if self.link is not machines.LinkState.DIALLING:
             self._port.hang_up()
             return
@@ -558,7 +560,7 @@ class StubClientCore:
             case SessionMethod.OPEN | SessionMethod.REOPEN if self.link in _ASKING:
                 self._take_opening(answer, now)
             case SessionMethod.OPEN if self.link in _TALKING and answer.code > LAST_SUCCESS:
-                # In a form where each link is a session, the node closes refused links.
+                # In the form in which each link is a session, the node closes refused links.
                 self._hang_up(answer.reason, now)
             case SessionMethod.CLOSE if self.link is machines.LinkState.CLOSING:
                 self._end("closed")
@@ -579,7 +581,7 @@ class StubClientCore:
         is_displaced = is_reopen and answer.code == Code.CONFLICT
         is_first = self.state is machines.State.IN_PROGRESS
         is_lasting = answer.is_lasting or answer.code in TURNED_AWAY
-        # An application that has started its runtime again asks for a new login.
+        # An application that has restarted its runtime makes a new login.
         if (is_displaced and is_first) or (is_reopen and answer.code in _FORGOTTEN):
             self._ask_anew(answer, now)
         elif not is_first and self._may_end and (is_displaced or self._is_final(answer, now)):
@@ -592,7 +594,7 @@ class StubClientCore:
             self._hang_up(why, now)
 
     def _is_final(self, answer: SessionAnswered, now: float) -> bool:
-        """Return whether a refusal is lasting; so is that of many logins for some time."""
+        """Return whether a refusal is lasting; so are refusals of many logins for some time."""
         if answer.is_passing:
             return False
         if answer.code == Code.UNAUTHENTICATED and answer.login:
@@ -604,7 +606,7 @@ class StubClientCore:
         return answer.is_lasting or answer.code == Code.FORBIDDEN or is_hopeless
 
     def _give_up_session(self, why: str, code: Code) -> None:
-        """End for good: all messages are refused with the reason, and nothing is tried again."""
+        """End for good: refuse all messages with the reason, and do not try again."""
         self._stop_timers()
         self._end_code, self._last_loss, self._token = code, why, None
         self._step_link(machines.LinkTrigger.END, why)
@@ -612,7 +614,7 @@ class StubClientCore:
         self._outbox.refuse_all(why, code)
 
     def _ask_anew(self, answer: SessionAnswered, now: float) -> None:
-        """Ask for another session: the node has no such one any more."""
+        """Request a new session, since the node no longer has the old one."""
         self._token = None
         if self.link is machines.LinkState.PROVING:
             self._step_link(machines.LinkTrigger.ASKED_ANEW, answer.reason)
@@ -645,23 +647,23 @@ class StubClientCore:
         self._outbox.flush(now)
 
     def note_statement(self, life: float, now: float) -> None:
-        """Renew what the node states of the runtime's key in time; before `take_answer`.
+        """Plan the renewal of the node's statement about the runtime's key; before `take_answer`.
 
         Args:
-            life: Seconds until the statement is over.
+            life: Seconds until the statement expires.
             now: Seconds on the host's clock.
         """
         self._renew_at = now + max(life / 2, STATEMENT_RETRY)
 
     def note_life(self, now: float) -> None:
-        """Note that something came over the link: the node is alive."""
+        """Note that a frame came over the link, so the node is alive."""
         if self.link is machines.LinkState.PINGING:
             self._step_link(machines.LinkTrigger.HEARD)
         if self.link in {machines.LinkState.OPEN, machines.LinkState.RENEWING}:
             self._until = now + self._link_life.patience
 
     def lose_link(self, why: str, now: float) -> None:
-        """Dial again after a pause, if the link is still wanted: it is gone, or did not open."""
+        """Dial again after a pause, if the link is wanted: it is lost, or did not open."""
         match self.link:
             case machines.LinkState.CLOSING:
                 self._end(why)
@@ -693,21 +695,21 @@ class StubClientCore:
         self._stop_timers()
         self._step_link(machines.LinkTrigger.END, why)
         self._step(machines.Trigger.ESTABLISH_FAILED, why)
-        # The runtime deploys another stub after that.
+        # The runtime deploys another stub after this time.
         later = limits.RETRY_COOL_DOWN if code is Code.UNAVAILABLE else None
         self._outbox.refuse_all(why, code, later)
 
     # ---- time and the end
 
     def time_over(self, now: float) -> None:
-        """Do what is due; nothing before the deadline."""
+        """Handle all deadlines that are over; do nothing before."""
         if now >= self._slice_at:
             self._slice_at = math.inf
             self._outbox.flush(now)
         elif self._outbox.held_back and now >= self._hold_until:
             self._outbox.refuse_held()
         elif now >= self._give_up:
-            # The last attempt says more than that time is over.
+            # The reason of the last attempt says more than that the time is over.
             self._port.hang_up()
             self._fail(self._last_loss or "no session in time")
         elif now >= self._renew_at:
@@ -729,7 +731,7 @@ class StubClientCore:
             case machines.LinkState.PINGING | machines.LinkState.RENEWING if (
                 now > self._until + limits.LATE
             ):
-                # Late itself: what the node has answered may not be read yet.
+                # This call is late: the answer of the node may not be read yet.
                 self._until = now + min(now - self._until, limits.PONG_TIMEOUT)
             case machines.LinkState.PINGING | machines.LinkState.RENEWING as link:
                 asked = (
@@ -744,7 +746,7 @@ class StubClientCore:
                 self._end("no answer to the close")
 
     def disconnect(self, now: float) -> None:
-        """Close the session, for good (STB-04)."""
+        """Close the session for good (STB-04)."""
         if self.link in _TALKING:
             self._step_link(machines.LinkTrigger.CLOSE)
             self._until = now + self._link_life.patience
@@ -783,7 +785,7 @@ class StubClientCore:
         self._port.step(step)
 
 
-# ---- the steps that a stub in a sandbox reports
+# ---- steps that a stub in a sandbox reports
 
 
 _RESTS: Final = {
@@ -795,10 +797,10 @@ _RESTS: Final = {
 
 
 class StubMirror:
-    """Repeats the reported steps of an untrusted stub on the tables.
+    """Repeats the reported steps of an untrusted stub by the tables of its machines.
 
     Args:
-        stub: Its address.
+        stub: Address of the stub.
     """
 
     def __init__(self, stub: str) -> None:
@@ -818,7 +820,7 @@ class StubMirror:
             machine: Name of the machine.
             cause: The trigger.
             target: The new state.
-            why: Reason, for the trace.
+            why: The reason, for the trace.
 
         Raises:
             UndeclaredTransitionError: No row of the table leads there.
