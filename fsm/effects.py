@@ -1,4 +1,4 @@
-"""Effects that several cores share, and their order."""
+"""Types of results that several cores share, and the queue of calls of their ports."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -14,7 +14,7 @@ from specs.message import Message, MessageType, is_durable
 from specs.reply_code import Code
 from specs.trace import Op
 
-# The steps that may be taken for a message that has no listener here.
+# The permitted steps to route a message without a local listener.
 
 _CONNECTION_SCHEME: Final = "connection"
 _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
@@ -25,7 +25,7 @@ _PART: Final = 4
 
 
 class Intent(Enum):
-    """The steps that a message may cause to get a route."""
+    """The permitted ways to find a route for a message."""
 
     REACH = "reach"
     """A request: the registry may be asked, a P2P link may be set up (RES-04..08)."""
@@ -34,7 +34,7 @@ class Intent(Enum):
     """A request whose sender asks for a direct link (RES-06)."""
 
     KNOWN = "known"
-    """An answer or event: by what is known now."""
+    """An answer or event: only routes that are known already."""
 
     NODE = "node"
     """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), a durable
@@ -43,12 +43,12 @@ class Intent(Enum):
     sending observers what only that owner may, which its node has checked (M-45, M-52)."""
 
     DIRECT = "direct"
-    """By the live link there is, or not at all: its sender has another route (P2P-30)."""
+    """Only an existing live link: its sender has another route (P2P-30)."""
 
 
 @attrs.frozen(slots=True)
 class LinkHint:
-    """The statement of a sender how a link to its receiver is set up (RES-16).
+    """A sender's description of how a link to its receiver is set up (RES-16).
 
     Attributes:
         handler: Address of the handler stub of the receiver's runtime.
@@ -60,7 +60,7 @@ class LinkHint:
 
 
 def hint_of(message: Message) -> LinkHint | None:
-    """Return the hint that a message has for its own delivery; None: it has none."""
+    """Return the hint in a message for its own delivery, or None."""
     handler, requester = message.body.get("p2pHandler"), message.body.get("p2pRequester")
     if not isinstance(handler, str) or not isinstance(requester, str):
         return None
@@ -68,7 +68,7 @@ def hint_of(message: Message) -> LinkHint | None:
 
 
 def intent_of(message: Message) -> Intent:
-    """Return what may be done for a message that has no listener here."""
+    """Return the permitted ways to route a message without a local listener."""
     if message.body.get("p2p") is False or is_durable(message):
         return Intent.NODE
     if _is_signalling(message.from_, message.to) or taken_off(message) is not None:
@@ -86,7 +86,7 @@ def intent_of(message: Message) -> Intent:
 def taken_off(message: Message) -> str | None:
     """Return the object that an observer must stop observing, or observe again (M-45, M-52).
 
-    Its owner says so from `O/subscription`, or its reporter. None: it is nothing of the kind.
+    Its owner orders so from `O/subscription`, or its reporter. None: the message is no such order.
     """
     if message.type not in _OBSERVING or message.is_response:
         return None
@@ -105,7 +105,7 @@ def _is_signalling(one_end: str, other_end: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_p2p_part(address: str) -> bool:
-    """Return whether an address is a P2P stub's, a link's, or a Connection object's."""
+    """Return whether an address is one of a P2P stub, a link, or a Connection object."""
     scheme = scheme_of(address)
     if scheme == _CONNECTION_SCHEME:
         return True
@@ -118,7 +118,7 @@ def is_p2p_part(address: str) -> bool:
 @final
 @attrs.frozen(slots=True)
 class Refused:
-    """Nothing was changed, because of this."""
+    """The refusal of a request, which has changed nothing."""
 
     code: Code
     why: str
@@ -141,20 +141,20 @@ class RowChanged:
 
 
 class PortQueue:
-    """What a core has asked of its port, in order: it is done once the core has returned.
+    """The calls that a core has made of its port, in order: executed after the core has returned.
 
     Attributes:
-        due: What was asked for and is not done yet.
+        due: Calls that are not executed yet.
     """
 
     due: deque[partial[Awaitable[None] | None] | partial[None]]
 
 
 class CoreHost(PortQueue):
-    """A host whose acts do not wait."""
+    """A host whose actions do not wait."""
 
     def perform(self) -> None:
-        """Do what the core has asked for; what that leads to comes before the rest of it."""
+        """Execute the calls of the core; calls that they lead to come before the remaining ones."""
         due, self.due = self.due, deque()
         for act in due:
             act()
@@ -167,7 +167,7 @@ _P = ParamSpec("_P")
 def deferred(
     act: Callable[Concatenate[_Host, _P], Awaitable[None] | None],
 ) -> Callable[Concatenate[_Host, _P], None]:
-    """Have the calls of a method of a port wait until `perform`."""
+    """Delay the calls of a port's method until `perform`."""
 
     def put(self: _Host, /, *args: _P.args, **named: _P.kwargs) -> None:
         self.due.append(partial(act, self, *args, **named))

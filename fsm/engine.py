@@ -1,16 +1,16 @@
 """The engine: the only code that moves a state.
 
-One `transitions.Machine` per table, built from its rows once, is shared by all entities of
-that machine, and by the models of applications (`fsm.machine`). An entity is a slots object
-that the library never registers: a registered model costs 4.6 KB, an entity 72 bytes. It steps
-by the library's own trigger, which takes 8.7 us.
+One `transitions.Machine` per table, built from its rows once, is shared by all entities of that
+machine, and by the models of applications (`fsm.machine`). An entity is a slots object that the
+library never registers: a registered model costs 4.6 KB, an entity 72 bytes. It steps by the
+library's own trigger, which takes 8.7 us.
 
-The machines of `PER_MESSAGE` step with every message of the process; 8.7 us would be as much
-as all else that is done for the message. Their entities step by a dictionary that is compiled
-from the same `Machine`, in 0.9 us. A test holds both ways together on every machine.
+The machines of `PER_MESSAGE` step with every message of the process; 8.7 us would be as much as all
+other work for the message. Their entities step by a dictionary that is compiled from the same
+`Machine`, in 0.9 us. A test compares both ways on every machine.
 
-A core decides and makes no calls: a step of an entity runs no callback, whatever an application
-has hung on the shared machine. Callbacks run for the models of applications only.
+A step of an entity runs no callback, whatever an application has registered on the shared machine.
+Callbacks run for the models of applications only.
 """
 
 from collections.abc import Callable, Iterable
@@ -42,15 +42,15 @@ something begins or ends; the next busiest, `resolve_job`, 0.15 times per messag
 
 @attrs.frozen(slots=True)
 class Step:
-    """An entity moved: an effect of every core, traced by its host.
+    """A step of an entity; its host traces it.
 
     Attributes:
         machine: Name of the table.
-        key: Which entity.
-        old: State left; None: it did not exist.
+        key: Key of the entity.
+        old: State left; None: the entity did not exist.
         new: State entered.
         cause: The trigger.
-        why: Half a sentence for people; may be empty.
+        why: The reason for people, as half a sentence; may be empty.
     """
 
     machine: str
@@ -63,17 +63,17 @@ class Step:
 
 @attrs.frozen(slots=True)
 class _Holds:
-    """A condition of a guard, as the library asks for it."""
+    """A condition of a guard, in the form that the library calls."""
 
     condition: str
 
     def __call__(self, event: EventData) -> bool:
-        """Return whether it is among the conditions that were said to be true."""
+        """Return whether the condition is among those given as true."""
         return self.condition in event.kwargs.get("given", NOTHING)
 
 
 class _Model:
-    """The state of an entity, in the library for one step."""
+    """The state of an entity, given to the library for one step."""
 
     __slots__ = ("state",)
 
@@ -91,7 +91,7 @@ class _Shared(Machine):
 
     @override
     def callback(self, func: "Callback", event_data: EventData) -> None:
-        # The states name all that a model may have; no model needs to have all of it.
+        # The states name all possible callbacks; a model need not have them.
         if not isinstance(func, str) or hasattr(event_data.model, func):
             super().callback(func, event_data)
 
@@ -100,8 +100,8 @@ class _Shared(Machine):
 def machine_of(table: Table) -> Machine:
     """Return the library's machine of a table.
 
-    A state names the callbacks `on_enter_<state>` and `on_exit_<state>`, with `_` for each
-    hyphen. A guard asks for its conditions in the argument `given` of the trigger.
+    A state names the callbacks `on_enter_<state>` and `on_exit_<state>`, with `_` for each hyphen.
+    A guard reads its conditions from the argument `given` of the trigger.
     """
     return _Shared(
         model=None,
@@ -129,12 +129,12 @@ def _state(state: StrEnum) -> dict[str, str]:
 
 
 Take: TypeAlias = Callable[[str, StrEnum, AbstractSet[StrEnum]], str | None]
-"""From a state, by a trigger, with the conditions that are true, to a state; None: no row."""
+"""Returns the state entered from a state by a trigger with true conditions; None: no row."""
 
 
 @cache
 def _take_of(table: Table) -> Take:
-    """Return how the entities of a machine step."""
+    """Return the function by which the entities of a machine step."""
     return (by_lookup if table.name in PER_MESSAGE else by_trigger)(machine_of(table))
 
 
@@ -155,7 +155,7 @@ def by_trigger(machine: Machine) -> Take:
 
 
 _Move: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
-"""A row as it is followed: where to, and what must be true and must not."""
+"""A compiled row: the state entered, and the conditions that must be true and false."""
 
 
 def _move(row: Transition) -> _Move:
@@ -171,7 +171,7 @@ def _move(row: Transition) -> _Move:
 
 
 def by_lookup(machine: Machine) -> Take:
-    """Return a function that steps by a dictionary, read once from what the library has built."""
+    """Return a function that steps by a dictionary, read once from the library's machine."""
     moves = {
         (source, trigger): tuple(map(_move, rows))
         for trigger, event in machine.events.items()
@@ -179,7 +179,7 @@ def by_lookup(machine: Machine) -> Take:
     }
 
     def take(state: str, trigger: StrEnum, given: AbstractSet[StrEnum]) -> str | None:
-        # Once or twice per message of the whole process: a trigger is its own text.
+        # Runs once or twice per message of the process: a trigger is used as its own text.
         for target, when, unless in moves.get((state, trigger), ()):
             if when <= given and unless.isdisjoint(given):
                 return target
@@ -193,12 +193,12 @@ class Entity:
 
     Attributes:
         table: Its machine.
-        key: Which entity, as traces write it.
-        state: The state it is in, a member of the table's states; None: absent.
+        key: Its key, as traces write it.
+        state: Its state, a member of the table's states; None: absent.
     """
 
     __slots__ = ("_member", "_state", "_take", "key", "table")
-    # Read dozens of times for each message: without a call of Python.
+    # Read dozens of times for each message: attributes need no Python call.
     state: Final = cast("StrEnum | None", property(attrgetter("_member")))
 
     def __init__(self, table: Table, key: str) -> None:
@@ -210,7 +210,7 @@ class Entity:
 
     @classmethod
     def restore(cls, table: Table, key: str, state: StrEnum) -> "Entity":
-        """Return an entity in a given state: its host keeps nothing but the state.
+        """Return an entity in a given state, for a host that keeps only the state.
 
         Args:
             table: The machine.
@@ -223,13 +223,13 @@ class Entity:
 
     @property
     def may_end(self) -> bool:
-        """True if its history may stop here; an absent entity has none."""
+        """True if it may end in its state; an absent entity has no state."""
         state = self.state
         return state is None or state in self.table.may_end
 
     @property
     def patience(self) -> float:
-        """Seconds it may stay in its state; infinity: without end."""
+        """Seconds that it may stay in its state; infinity: without end."""
         return self.table.patience(self._state)
 
     def allows(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> bool:
@@ -246,20 +246,20 @@ class Entity:
         """Follow the row for `trigger`.
 
         Args:
-            trigger: What happens.
-            why: Half a sentence for people.
-            given: Conditions of the table that are true; all others are not.
+            trigger: The trigger.
+            why: The reason for people, as half a sentence.
+            given: The conditions of the table that are true; all others are false.
 
         Raises:
             UndeclaredTransitionError: There is none; the state did not move.
         """
         old = self._state
         self.step_unreported(trigger, given)
-        left = None if old == ABSENT else old
-        return Step(self.table.name, self.key, left, self._state, trigger.value, why)
+        former = None if old == ABSENT else old
+        return Step(self.table.name, self.key, former, self._state, trigger.value, why)
 
     def step_unreported(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
-        """Take a step that is not reported: `step` without a `Step`.
+        """Make a step without a `Step` as its result.
 
         Args:
             trigger: The trigger.

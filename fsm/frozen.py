@@ -1,6 +1,6 @@
-"""Objects as bytes, from which equal ones are made: states that are kept, and copies.
+"""Converts objects to bytes and back: for stored states and for copies.
 
-A machine is in them by its name only: a table is one object in a process.
+A machine is stored by its name only, since a table is one object in a process.
 """
 
 import copyreg
@@ -57,7 +57,7 @@ _REDUCERS: Final = copyreg.dispatch_table | {
 
 
 def pickle_state(value: object) -> bytes:
-    """Return an object, with all it refers to, as bytes."""
+    """Return an object, with everything it refers to, as bytes."""
     buffer = BytesIO()
     pickler = pickle.Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = _REDUCERS
@@ -66,10 +66,10 @@ def pickle_state(value: object) -> bytes:
 
 
 def restore(data: bytes, kind: type[_T]) -> _T:
-    """Return an object like the one that `frozen` made the bytes of.
+    """Return an object equal to the one from which `pickle_state` made the bytes.
 
     Args:
-        data: The bytes; what they name is imported, so they must be ours.
+        data: The bytes; modules that they name are imported, so they must be trusted.
         kind: The class of the object.
     """
     value = pickle.loads(data)  # noqa: S301 - bytes that this project wrote

@@ -1,8 +1,8 @@
-"""All machines by name, and their hashes: what runs, what is drawn, what traces are judged by.
+"""All machines by name, and their hashes.
 
-A stub from elsewhere names the hashes of the machines it follows (T12, T23). A hash depends on
-what decides: states, rows and ends, in an order of their own. Sources, drawings and words for
-people may change, and the machine is the same.
+A foreign stub states the hashes of the machines it follows (T12, T23). A hash covers states, rows
+and ends, in a fixed order. Sources, drawings and texts for people may change without changing the
+hash.
 """
 
 import json

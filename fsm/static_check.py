@@ -1,12 +1,12 @@
-"""The static check: what a table can be built with and should still not have.
+"""The static check: faults of a table that do not prevent it from being built.
 
-A table that contradicts itself does not get this far (`fsm.table`): two rows for one
-state and trigger, for instance, are refused when it is built. What is left of
-nondeterminism is in the drawing: the same words on two edges out of one state.
+A table that contradicts itself cannot be built (`fsm.table`): two rows for one state and trigger,
+for instance. The remaining nondeterminism is in the drawing: the same words on two edges out of one
+state.
 
-`check` looks at a table alone; `check_fired` compares it with the triggers that the sources of
-the cores mention (read from their syntax trees; nothing is imported or run), `check_taken` with
-the census: the steps that a run took, and how often. A census is one JSON object per line:
+`check` reads a table alone; `check_fired` compares it with the triggers that the sources of the
+cores mention (read from their syntax trees; nothing is imported or run), `check_taken` with the
+census: the steps of a run, and how often each was made. A census is one JSON object per line:
 `machine`, `old`, `cause`, `given`, `new`, `times`. `given` lists the conditions that were true;
 without it none was.
 """
@@ -37,7 +37,7 @@ MACHINE_USERS: Final = (
     "fsm.sync",
     "actors",
 )
-"""The packages whose code fires triggers; checks and judges only look at machines."""
+"""The packages whose code fires triggers; checks and judges only read machines."""
 
 
 # ---- the census
@@ -113,11 +113,11 @@ _Names: TypeAlias = dict[str, str]
 
 
 def mentions(source: str) -> frozenset[str]:
-    """Return the dotted names that a source uses, spelled out from where they are defined.
+    """Return the dotted names that a source uses, resolved through its imports.
 
     After `from fsm.machines.session import Trigger as T`, a use of `T.CLOSE` is
-    `fsm.machines.session.Trigger.CLOSE`. What a comment, a text or an import alone
-    names is no use.
+    `fsm.machines.session.Trigger.CLOSE`. Names in a comment, a text or an import alone are not
+    used.
 
     Raises:
         SyntaxError: The source is no Python.
@@ -131,7 +131,7 @@ def mentions(source: str) -> frozenset[str]:
 
 
 def dotted_name(member: StrEnum) -> str:
-    """The name by which `mentions` refers to an enum's member."""
+    """Return the name by which `mentions` refers to an enum's member."""
     return f"{type(member).__module__}.{type(member).__qualname__}.{member.name}"
 
 
@@ -166,14 +166,14 @@ def _parts(node: ast.expr) -> Iterator[str]:
         case ast.Name(id=name):
             yield name
         case _:
-            yield ""  # the result of a call or the like: nothing that was imported
+            yield ""  # the result of a call or the like, not an imported name
 
 
 # ---- the check
 
 
 def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
-    """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
+    """Return a shortest path of rows from `[*]` to every reachable state, `[*]` (None) included."""
     paths: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
     waiting: deque[StrEnum | None] = deque([None])
     while waiting:
@@ -186,13 +186,13 @@ def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ..
 
 
 def can_end(table: Table) -> frozenset[StrEnum]:
-    """The states that may end, or have a path to one that may."""
-    found = set(table.may_end)
+    """Return the states that may end, or have a path to one that may."""
+    states = set(table.may_end)
     while True:
-        more = {row.source for row in table.rows if row.target in found and row.source}
-        if more <= found:
-            return frozenset(found)
-        found |= more
+        more = {row.source for row in table.rows if row.target in states and row.source}
+        if more <= states:
+            return frozenset(states)
+        states |= more
 
 
 class Rule(StrEnum):
@@ -213,13 +213,13 @@ class Rule(StrEnum):
 
 @attrs.frozen(slots=True)
 class Finding:
-    """Something a table should not have.
+    """A fault of a table.
 
     Attributes:
         machine: Name of the table.
-        rule: What is wrong.
+        rule: The rule that is broken.
         subject: The state, row, trigger or condition.
-        detail: What to think of it, as half a sentence.
+        detail: An explanation, as half a sentence.
     """
 
     machine: str
@@ -229,26 +229,26 @@ class Finding:
 
 
 def check(table: Table) -> list[Finding]:
-    """Find what is wrong with a table."""
-    found: list[Finding] = []
+    """Return the faults of a table."""
+    faults: list[Finding] = []
     for rule, search in _SEARCHES.items():
-        found += [Finding(table.name, rule, subject, detail) for subject, detail in search(table)]
-    return found
+        faults += [Finding(table.name, rule, subject, detail) for subject, detail in search(table)]
+    return faults
 
 
 def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
-    """Find the triggers that no core fires, and the conditions that no core reports.
+    """Return the triggers that no core fires, and the conditions that no core reports.
 
     Args:
         table: The machine.
-        mentioned: What the cores' sources mention (`mentions`).
+        mentioned: The names that the cores' sources use (`mentions`).
     """
-    unfired = [trigger for trigger in table.triggers if dotted_name(trigger) not in mentioned]
+    missing = [trigger for trigger in table.triggers if dotted_name(trigger) not in mentioned]
     unreported = [
         condition for condition in table.conditions if dotted_name(condition) not in mentioned
     ]
     return [
-        *(Finding(table.name, Rule.NEVER_FIRED, each, "no core fires it") for each in unfired),
+        *(Finding(table.name, Rule.NEVER_FIRED, each, "no core fires it") for each in missing),
         *(
             Finding(table.name, Rule.NEVER_REPORTED, each, "no core reports it")
             for each in unreported
@@ -257,14 +257,14 @@ def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
 
 
 def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
-    """Find the rows that no step followed, and the steps that follow no row.
+    """Return the rows that no step followed, and the steps that follow no row.
 
     Args:
         table: The machine.
-        steps: What was taken; those of other machines are passed over.
+        steps: The steps; those of other machines are ignored.
     """
     taken = [step for step in steps if step.machine == table.name]
-    found = [
+    findings = [
         Finding(table.name, Rule.NEVER_TAKEN, f"{row.old} {row.words}", "no test ever took it")
         for row in table.rows
         if not any(_follows(step, row) for step in taken)
@@ -272,14 +272,14 @@ def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
     for step in taken:
         if not any(_follows(step, row) for row in table.rows_for(step.old, step.cause)):
             what = f"{step.old} {step.cause} {step.new}"
-            found.append(
+            findings.append(
                 Finding(table.name, Rule.NOT_DECLARED, what, "taken, and no row allows it")
             )
-    return found
+    return findings
 
 
 def check_unknown(names: Container[str], steps: Iterable[TakenStep]) -> list[Finding]:
-    """Find the steps of machines that are not declared.
+    """Return the steps of machines that are not declared.
 
     Args:
         names: Names of the declared machines.
@@ -310,11 +310,11 @@ def _dead_ends(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _nondeterminism(table: Table) -> Iterator[tuple[str, str]]:
-    said: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    labels: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for row in table.rows:
         if row.label:
-            said[row.old, row.label, str(row.guard)].add(row.target.value)
-    for (state, label, _), targets in said.items():
+            labels[row.old, row.label, str(row.guard)].add(row.target.value)
+    for (state, label, _), targets in labels.items():
         if len(targets) > 1:
             yield state, f"{label!r} leads to {' and to '.join(sorted(targets))}"
 

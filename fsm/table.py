@@ -1,8 +1,8 @@
-"""A machine is one table: theory of operation.
+"""The table of a machine: theory of operation.
 
-Everything about a machine is a row. What runs (`fsm.engine`), what judges
-(`fsm.judge.replay`, the Spark job), what is drawn (`fsm.drawing.draw`) and what is checked
-(`fsm.static_check`) read the same rows; there is no second place.
+Everything about a machine is a row of its table. The engine (`fsm.engine`), the judges
+(`fsm.judge.replay`, the Spark job), the drawings (`fsm.drawing.draw`) and the check
+(`fsm.static_check`) read the same rows; there is no second source.
 
 1. A row says: in this state, at this trigger, go to that state. `cite` says for people what
    has happened then. The drawings' own words stand in `label`.
@@ -40,26 +40,26 @@ class Guard:
     """The conditions under which a row is followed.
 
     Attributes:
-        when: Conditions that hold.
-        unless: Conditions that do not.
+        when: Conditions that must be true.
+        unless: Conditions that must be false.
     """
 
     when: frozenset[StrEnum] = frozenset()
     unless: frozenset[StrEnum] = frozenset()
 
     def holds(self, given: AbstractSet[str]) -> bool:
-        """Return whether this is the case where exactly the conditions `given` are true.
+        """Return whether the guard is met if exactly the conditions `given` are true.
 
         They may be the table's own, or their words, as a file has them.
         """
         return self.when <= given and self.unless.isdisjoint(given)
 
     def excludes(self, other: "Guard") -> bool:
-        """Return whether the two can never hold at once."""
+        """Return whether two guards can never be met at once."""
         return bool(self.when & other.unless or self.unless & other.when)
 
     def but_not(self, *conditions: StrEnum) -> "Guard":
-        """This guard, and none of `conditions` true."""
+        """Return this guard with the further demand that no condition of `conditions` is true."""
         return attrs.evolve(self, unless=self.unless | set(conditions))
 
     @override
@@ -96,12 +96,12 @@ class Transition:
 
     Attributes:
         source: State left; None: the entity does not exist yet.
-        trigger: What happens.
+        trigger: The trigger.
         target: State entered.
         cite: What has happened, or why the row is there, as a clause for people.
         label: The drawing's own words for it.
         origin: DRAWN, or EXTENSION if only the protocol pages name it.
-        guard: What must be true besides.
+        guard: The further conditions.
     """
 
     source: StrEnum | None
@@ -140,8 +140,8 @@ class Deadline:
     Attributes:
         state: The state that waits.
         limit: Name of a number of `specs.limits`; None: it waits without end.
-        trigger: What happens when the time is over; None: it waits without end.
-        why: What the wait is for, or why waiting without end is right.
+        trigger: The trigger when the time is over; None: it waits without end.
+        why: The purpose of the wait, or the reason why it may wait without end.
     """
 
     state: StrEnum
@@ -151,14 +151,14 @@ class Deadline:
 
     @property
     def seconds(self) -> float | None:
-        """The limit's number; None: no end."""
+        """The limit's value; None: no end."""
         return None if self.limit is None else _limit(self.limit)
 
 
 def _limit(name: str) -> float | None:
-    """Return the number of that name; None: there is none."""
-    found = vars(protocol).get(name, vars(group).get(name))
-    return None if found is None else float(found)
+    """Return the limit with a name, or None."""
+    limit = vars(protocol).get(name, vars(group).get(name))
+    return None if limit is None else float(limit)
 
 
 class NoCondition(StrEnum):
@@ -170,24 +170,24 @@ _NO_ROWS: Final[tuple[Transition, ...]] = ()
 
 @attrs.frozen(slots=True, kw_only=True, eq=False)
 class Table:
-    """A machine, whole. Two tables are equal only if they are the same object.
+    """A whole machine. Two tables are equal only if they are the same object.
 
     Attributes:
-        name: As traces write it.
-        owner: Which component keeps such entities.
-        key: What the key of an entity is made of, as in `<own R>|<remote R>`.
+        name: Its name in traces.
+        owner: The component that keeps such entities.
+        key: The form of an entity's key, such as `<own R>|<remote R>`.
         states: All states, in the order of the drawing.
         triggers: All triggers.
-        conditions: What guards speak of.
+        conditions: The conditions of guards.
         rows: All transitions.
-        may_end: States in which a history may stop.
+        may_end: States in which an entity may end.
         may_begin: States in which the trace of a process may first show an entity: the steps before
             are in the trace of another process.
-        extension_ends: Those of `may_end` that the drawing does not end.
+        extension_ends: States of `may_end` that are no ends in the drawing.
         deadlines: One per state that may not end; others as wanted.
-        meanings: One sentence per state, for people.
-        drawn_in: The drawing or page the table was transcribed from.
-        claims: Ids of the claims of `specs.claims` that speak of this machine.
+        meanings: One sentence for each state, for people.
+        drawn_in: The drawing or page from which the table was transcribed.
+        claims: Ids of the claims of `specs.claims` about this machine.
         state_of: The state of each name; None for `[*]`, which is no state.
     """
 
@@ -240,30 +240,30 @@ class Table:
         return tuple(dict.fromkeys(row.target for row in self.rows_for(state, trigger)))
 
     def deadline(self, state: str) -> Deadline | None:
-        """Return the time that an entity may stay in `state`; None: the table does not say."""
+        """Return the deadline of `state`, or None if the table has none."""
         return self._deadline_of.get(state)
 
     def patience(self, state: str) -> float:
-        """Seconds an entity may stay in `state`; infinity: without end."""
+        """Return the seconds that an entity may stay in `state`; infinity: without end."""
         deadline = self._deadline_of.get(state)
         seconds = None if deadline is None else deadline.seconds
         return math.inf if seconds is None else seconds
 
     def drawn_edges(self) -> list[tuple[str, str]]:
-        """The drawing's edges, `[*]` at both ends, in its order."""
+        """Return the drawing's edges, `[*]` at both ends, in its order."""
         ends = [s for s in self.states if s in self.may_end - self.extension_ends]
         drawn = [row.edge for row in self.rows if not row.extension]
         return list(dict.fromkeys(drawn + [(end.value, ABSENT) for end in ends]))
 
     def extension_edges(self) -> list[tuple[str, str]]:
-        """The edges that the drawing does not have."""
+        """Return the edges that the drawing does not have."""
         ends = [(s.value, ABSENT) for s in self.states if s in self.extension_ends]
-        found = [row.edge for row in self.rows if row.extension] + ends
+        edges = [row.edge for row in self.rows if row.extension] + ends
         drawn = set(self.drawn_edges())
-        return [edge for edge in dict.fromkeys(found) if edge not in drawn]
+        return [edge for edge in dict.fromkeys(edges) if edge not in drawn]
 
     def edges(self) -> list[tuple[str, str]]:
-        """All edges: the drawing's, then the extensions."""
+        """Return all edges: the drawing's, then the extensions."""
         return self.drawn_edges() + self.extension_edges()
 
 
@@ -329,9 +329,9 @@ class UndeclaredTransitionError(ProtoflyError):
 
     Attributes:
         machine: Name of the table.
-        key: Which entity.
-        state: The state it is in and stays in; None: it does not exist yet.
-        trigger: What was asked of it.
+        key: Key of the entity.
+        state: Its state, which does not change; None: it does not exist yet.
+        trigger: The refused trigger.
     """
 
     def __init__(self, machine: str, key: str, state: str | None, trigger: str) -> None:
@@ -347,8 +347,8 @@ class UnknownMachineError(ProtoflyError, public=True):
     """No machine has this name: use the nearest name, which the error has.
 
     Attributes:
-        name: What was asked for.
-        nearest: The declared name that is most like it.
+        name: The unknown name.
+        nearest: The most similar declared name.
     """
 
     def __init__(self, name: str, known: Collection[str]) -> None:
@@ -364,8 +364,8 @@ class CensusError(ProtoflyError):
     """A file of taken steps cannot be read: write it anew by a run of all tests.
 
     Attributes:
-        line: Which line is wrong, from 1.
-        reason: What is wrong with it, as half a sentence.
+        line: Number of the faulty line, from 1.
+        reason: The fault, as half a sentence.
     """
 
     def __init__(self, line: int, reason: str) -> None:
@@ -375,4 +375,4 @@ class CensusError(ProtoflyError):
 
 
 class LayoutError(ProtoflyError):
-    """A drawing cannot be laid out: install Graphviz, or mend the graph."""
+    """A drawing cannot be laid out: install Graphviz, or correct the graph."""

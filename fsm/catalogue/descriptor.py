@@ -1,4 +1,4 @@
-"""Inputs and results of the judgement on a descriptor (T12..T15, S16)."""
+"""The judgement on a descriptor and its package (T12..T15, S16)."""
 
 from collections.abc import Callable
 from enum import Enum, StrEnum
@@ -64,7 +64,7 @@ class Reach(Enum):
 
 
 class Level(Enum):
-    """The code of a foreign domain that runs here (T13)."""
+    """The extent to which code of a foreign domain may run here (T13)."""
 
     PROFILE = 1
     PACKAGE = 2
@@ -75,8 +75,8 @@ class Terms:
     """The configuration of one domain by the operator of a runtime.
 
     Attributes:
-        publishers: Whose packages may come from it; none: no code at all.
-        reach: Which places it may name.
+        publishers: Publishers whose packages are accepted; empty: no code at all.
+        reach: The places that its descriptors may name.
     """
 
     publishers: frozenset[str] = frozenset()
@@ -85,11 +85,11 @@ class Terms:
 
 @attrs.frozen
 class Seen:
-    """The newest descriptor that stood at a place.
+    """The newest descriptor known of a place in the catalogue.
 
     Attributes:
         counter: Its counter.
-        digest: Hash of what was signed.
+        digest: Hash of the signed text.
     """
 
     counter: int
@@ -101,13 +101,13 @@ class Here:
     """The abilities of this runtime.
 
     Attributes:
-        stubs: Names of the stubs that ship and lead to a domain.
-        machines: Hashes of the machines it knows.
-        levels: How foreign domains may be reached; without a sandbox by profiles only.
-        link_stubs: Names of the stubs that ship and make direct links.
+        stubs: Names of the shipped stubs that lead to a domain.
+        machines: Hashes of the known machines.
+        levels: Ways in which foreign domains may be reached; without a sandbox, profiles only.
+        link_stubs: Names of the shipped stubs that make direct links.
         link_machines: Hashes of the machines that only stubs of direct links follow.
         hyperties: Capabilities for hyperties, by `specs.capability`; None: it is only judged
-            whether a runtime could have those that are needed.
+            whether any runtime could have the needed ones.
         protocols: Capabilities for stubs, likewise.
     """
 
@@ -123,12 +123,12 @@ class Here:
 @final
 @attrs.frozen
 class Refused:
-    """It must not be.
+    """The refusal of a descriptor or package.
 
     Attributes:
-        reason: Why, for programs.
-        why: Why, as half a sentence.
-        advice: What to do, as half a sentence.
+        reason: The reason, for programs.
+        why: The reason, as half a sentence.
+        advice: The remedy, as half a sentence.
     """
 
     reason: Reason
@@ -136,7 +136,7 @@ class Refused:
     advice: str
 
 
-# The judgement on a descriptor before it is acted upon (T12..T15, S16, CAT-08, PFY-01).
+# The judgement on a descriptor before it is used (T12..T15, S16, CAT-08, PFY-01).
 
 _Check: TypeAlias = Callable[[], Refused | None]
 
@@ -154,15 +154,15 @@ def judge_entry(
     seen: Seen | None = None,
     revocations: Revocations | None = None,
 ) -> Refused | None:
-    """Judge what all descriptors have in common; None: nothing is wrong with it.
+    """Check the rules that all descriptors share; return the refusal, or None.
 
     Args:
-        entry: Where it was fetched from.
-        descriptor: What it says.
-        digest: Hash of what was signed.
+        entry: The place it was fetched from.
+        descriptor: The descriptor.
+        digest: Hash of the signed text.
         now: Seconds since the epoch.
-        seen: The newest descriptor that stood there.
-        revocations: The newest list of its domain of what is revoked.
+        seen: The newest descriptor known of that place.
+        revocations: The newest list of revocations of its domain.
     """
     checks: tuple[_Check, ...] = (
         lambda: _place(entry, descriptor),
@@ -177,13 +177,13 @@ def judge_entry(
 def judge_use(
     descriptor: Described, terms: Terms, here: Here, revocations: Revocations | None = None
 ) -> Refused | None:
-    """Judge what a stub or a hyperty needs and may do; None: it may be deployed.
+    """Check the needs and rights of a stub or a hyperty; return the refusal, or None.
 
     Args:
-        descriptor: What it says; one without code is not judged.
-        terms: What the operator says of its domain.
-        here: What this runtime can do.
-        revocations: The newest list of its domain of what is revoked.
+        descriptor: The descriptor; one without code is not judged.
+        terms: The operator's configuration of its domain.
+        here: The abilities of this runtime.
+        revocations: The newest list of revocations of its domain.
     """
     if isinstance(descriptor, HypertyDescriptor):
         return _hyperty(descriptor, terms, here, revocations) or _constraints(
@@ -199,11 +199,11 @@ def judge_use(
 
 
 def judge_offer(descriptor: Described, here: Here) -> Refused | None:
-    """Judge an offer of a domain; None: a runtime that trusts all of it could deploy it.
+    """Check the offer of a domain; None: a runtime that trusts the domain could deploy it.
 
     Args:
-        descriptor: What it says.
-        here: What runtimes can do.
+        descriptor: The descriptor.
+        here: The abilities of runtimes.
     """
     package = descriptor.source_package
     publishers = frozenset[str]() if package is None else frozenset({package.publisher})
@@ -213,12 +213,12 @@ def judge_offer(descriptor: Described, here: Here) -> Refused | None:
 def judge_revocations(
     domain: str, found: Revocations, known: Revocations | None, now: float
 ) -> Refused | None:
-    """Judge a list of what is revoked, whose signature fits; None: it takes the place of `known`.
+    """Check a list of revocations with a valid signature; None: it replaces the known list.
 
     Args:
-        domain: Whose list was asked for.
+        domain: The domain whose list was requested.
         found: The list.
-        known: The one before it.
+        known: The former list.
         now: Seconds since the epoch.
     """
     if found.domain != domain:
@@ -232,13 +232,13 @@ def judge_revocations(
 def judge_package(
     promised: SourcePackage, size: int, digest: str, flaw: str | None
 ) -> Refused | None:
-    """Judge the bytes of a package; None: they are those that were promised.
+    """Check the bytes of a package; None: they are the promised ones.
 
     Args:
-        promised: What the descriptor says of the package.
-        size: How many there are.
-        digest: Their SHA-256.
-        flaw: What is wrong with them as an archive, as half a sentence; None: nothing.
+        promised: The package in the descriptor.
+        size: Number of bytes.
+        digest: SHA-256 of the bytes.
+        flaw: Their fault as an archive, as half a sentence; None: none.
     """
     if size != promised.size:
         why = f"its package has {size} bytes and not {promised.size}"
@@ -249,22 +249,22 @@ def judge_package(
     return None if flaw is None else Refused(Reason.BAD_ARCHIVE, f"its package {flaw}", _ASK_DOMAIN)
 
 
-# ---- what all descriptors have in common
+# ---- rules that all descriptors share
 
 
 def _place(entry: Entry, descriptor: Described) -> Refused | None:
-    said = (descriptor.cguid, descriptor.type, descriptor.object_name)
-    if said == (entry.address, str(entry.type), entry.name):
+    identity = (descriptor.cguid, descriptor.type, descriptor.object_name)
+    if identity == (entry.address, str(entry.type), entry.name):
         return None
     why = f"it was signed for another place, {descriptor.cguid}"
     return Refused(Reason.MISPLACED, why, _ASK_DOMAIN)
 
 
 def _time(descriptor: Described, now: float) -> Refused | None:
-    left = descriptor.expires - now
-    if left <= 0:
-        return Refused(Reason.EXPIRED, f"it expired {-left:.0f} s ago", _ASK_NEW)
-    if left > DESCRIPTOR_LIFE:
+    remaining = descriptor.expires - now
+    if remaining <= 0:
+        return Refused(Reason.EXPIRED, f"it expired {-remaining:.0f} s ago", _ASK_NEW)
+    if remaining > DESCRIPTOR_LIFE:
         why = f"it would be good for more than {DESCRIPTOR_LIFE // 86_400} days"
         return Refused(Reason.LIVES_TOO_LONG, why, "ask the domain for one that expires sooner")
     return None
@@ -304,13 +304,13 @@ def _find_revocation(entry: Entry, counter: int, known: Revocations | None) -> R
     return None
 
 
-def _is_revoked(what: str, why: str) -> Refused:
-    sentence = f"{what} revoked by its domain{f': {why[:200]}' if why else ''}"
+def _is_revoked(subject: str, why: str) -> Refused:
+    sentence = f"{subject} revoked by its domain{f': {why[:200]}' if why else ''}"
     return Refused(Reason.REVOKED, sentence, _ASK_NEW)
 
 
 def _constraints(constraints: Json, capabilities: JsonObject | None) -> Refused | None:
-    """Refuse what this runtime cannot offer (STB-12, CAT-04)."""
+    """Refuse constraints that this runtime cannot meet (STB-12, CAT-04)."""
     why = unmet(constraints, capabilities)
     advice = "ask the domain for one without it, or use another runtime"
     return None if why is None else Refused(Reason.CONSTRAINT, why, advice)

@@ -1,16 +1,16 @@
 """The foreign domains of a message node: one stub for each, in a sandbox process of its own.
 
-The first message for a domain has its stub deployed; later messages wait, in order and
-within bounds (MN-19, STB-11). If a sandbox cannot be started, or its stub cannot connect,
-the domain rests for a while, and the waiting messages are answered 503 (STB-14). The crash
-of a sandbox affects no other: requests that it has not answered are answered 503, and the
-next message starts another sandbox, which resumes the session; after too many crashes the
-domain rests (MN-20, R11). No stub's name is used twice (STB-15).
+The first message for a domain has its stub deployed; later messages wait, in order and within
+bounds (MN-19, STB-11). If a sandbox cannot be started, or its stub cannot connect, there is a pause
+for the domain, and the waiting messages are answered 503 (STB-14). The crash of a sandbox affects
+no other: requests that it has not answered are answered 503, and the next message starts another
+sandbox, which resumes the session; after too many crashes there is a pause (MN-20, R11). No stub's
+name is used twice (STB-15).
 
-A stub that was idle for a while is released, unless a request is open or a subscription is held
-in its domain (PFY-03). Messages that come while it ends wait for its successor.
+A stub that was idle for a while is released, unless a request is open or a subscription is held in
+its domain (PFY-03). Messages that come while it ends wait for its successor.
 
-A stub reports its own status only, and forwards what it has stamped; the node checks each
+A stub may report only its own status, and forwards messages with its stamp; the node checks each
 forwarded message again, as if it came over the network (T16).
 """
 
@@ -36,16 +36,16 @@ from specs.reply_code import LAST_SUCCESS, Code, DropReason
 
 
 class ForeignPort(Protocol):
-    """What the table of foreign domains has done."""
+    """The calls of the table of foreign domains to its host."""
 
     def step(self, step: Step) -> None:
-        """Trace that a deployment moved."""
+        """Trace a step of a deployment."""
 
     def open(self, stub: str, domain: str, token: str | None) -> None:
         """Start a sandbox for a stub; then call `sandbox_ready` or `sandbox_gone`.
 
         Args:
-            token: Of a session that an earlier stub of the domain had; None: there is none.
+            token: Token of an earlier stub's session; None: there is none.
         """
 
     def deliver(self, stub: str, entry: OutboundMessage) -> None:
@@ -55,7 +55,7 @@ class ForeignPort(Protocol):
         """End a sandbox, in any state; then call `sandbox_gone`."""
 
     def pass_on(self, domain: str, stub: str, message: Message) -> None:
-        """Check what a stub has forwarded as if it came over the network."""
+        """Check a message that a stub has forwarded as if it came over the network."""
 
     def refuse(self, message: Message, code: Code, why: str, retry_after: float | None) -> None:
         """Answer a request that does not reach the domain."""
@@ -64,19 +64,19 @@ class ForeignPort(Protocol):
         """Answer, into the sandbox, a request that a stub had no right to post."""
 
     def renew(self, domain: str) -> None:
-        """Renew the subscriptions at the node of a domain: it may have forgotten them."""
+        """Renew the subscriptions at the node of a domain, which may have lost them."""
 
     def drop(self, message: Message, reason: DropReason) -> None:
-        """Count a message that goes nowhere."""
+        """Count a message that is discarded."""
 
 
 @attrs.define(slots=True)
 class _ForeignHistory:
-    """The history of a domain beyond one sandbox.
+    """The data of a domain that outlive one sandbox.
 
     Attributes:
         started: Number of sandboxes so far.
-        token: Of the session of the last stub.
+        token: Token of the last stub's session.
         crashes: Recent crashes of sandboxes.
         until: End of the pause.
         why: Reason of the pause.
@@ -89,11 +89,11 @@ class _ForeignHistory:
     why: str = ""
 
     def rest(self, until: float, why: str) -> None:
-        """Dial the domain no more for a while."""
+        """Begin a pause in which the domain is not dialled."""
         self.until, self.why = until, why
 
     def count_crash(self, why: str, now: float) -> None:
-        """Count a crash; after too many the domain is not dialled for a while."""
+        """Count a crash; too many begin a pause."""
         if self.crashes.count_crash(now):
             self.rest(
                 now + protocol.SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}"
@@ -101,17 +101,18 @@ class _ForeignHistory:
 
 
 class _ForeignSandbox:
-    """A stub that is being deployed in a sandbox, or runs there.
+    """A sandbox with a stub that is being deployed, or runs.
 
     Attributes:
-        deployment: Its entity.
+        deployment: The entity of its deployment.
         state: State of its connection; None: not reported yet.
         why: Reason of that state.
-        offences: Number of messages that it posted without the right to.
-        is_ending: An end was ordered.
-        is_released: It was ordered because the stub was idle: messages wait for its successor.
-        used: When a message crossed it last.
-        outstanding: Requests that were delivered, and may still be answered.
+        offences: Number of messages that it posted without a right to.
+        is_ending: Whether its end was ordered.
+        is_released: Whether its end was ordered because it was idle: messages wait for its
+            successor.
+        used: Time at which the last message crossed it.
+        outstanding: Requests that were delivered and may still be answered.
     """
 
     def __init__(self, stub: str, domain: str, own: str) -> None:
@@ -132,21 +133,21 @@ class _ForeignSandbox:
         self.outstanding = OutstandingCore()
 
     def wait(self, entry: OutboundMessage) -> str | None:
-        """Let a message wait for the stub; return why there is no space, None if there was."""
+        """Let a message wait for the stub; return the reason if there is no room, or None."""
         refused = self._waiting.put(entry, user_of(entry.message, self._own), len(entry.line))
         return None if refused is None else refused.why
 
     def release(self) -> list[OutboundMessage]:
-        """Take out all that waits, oldest first."""
+        """Take out all waiting messages, oldest first."""
         return self._waiting.take()
 
     def is_about_itself(self, message: Message) -> bool:
-        """Return whether the stub speaks as itself: its status, or an answer to a command."""
+        """Return whether a message is the stub's own: its status, or an answer to a command."""
         to_status = message.to == status_of(self.stub)
         return message.from_ == self.stub and (to_status or message.is_response)
 
     def has_brought(self, message: Message) -> bool:
-        """Return whether a message crossed this stub last."""
+        """Return whether this stub is the last that a message crossed."""
         return message.via[-1:] == (self.stub,)
 
 
@@ -161,8 +162,8 @@ class ForeignCore:
 
     Args:
         node: The address of the node; its stubs are below it.
-        domains: The domains it may reach.
-        port: Does what the table wants done.
+        domains: The domains that it may reach.
+        port: The host.
         idle: Seconds without a message after which a stub is released (PFY-03).
     """
 
@@ -208,7 +209,7 @@ class ForeignCore:
         return f"{self._node}/protostub/{domain}"
 
     def _no_route(self, domain: str, now: float) -> tuple[Code, str, float | None] | None:
-        """Return why nothing is sent to a domain now, and after how long it may be; None: it is."""
+        """Return why a domain cannot be reached now, and for how many seconds, or None."""
         if domain not in self._domains:
             return Code.NOT_FOUND, "it is not configured", None
         sandbox, past = self._sandboxes.get(domain), self._past.get(domain)
@@ -245,14 +246,14 @@ class ForeignCore:
     def _refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """End a message that is not delivered: only requests are answered."""
+        """Discard a message that is not delivered; only requests are answered."""
         if message.is_request:
             self._port.refuse(message, code, why, retry_after)
         else:
             self._port.drop(message, DropReason.SESSION_GONE)
 
     def _refuse_full(self, message: Message, why: str) -> None:
-        """End a message that a full queue has no space for."""
+        """Discard a message for which a full queue has no room."""
         if message.is_request:
             self._port.refuse(message, Code.UNAVAILABLE, why, protocol.RETRY_AFTER)
         else:
@@ -286,16 +287,16 @@ class ForeignCore:
             self._refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
     def sandbox_full(self, stub: str, message: Message) -> None:
-        """Note that the sandbox, or its pipe, has no space for a message."""
+        """Note that the sandbox, or its pipe, has no room for a message."""
         if stub in self._stubs:
             self._stubs[stub].outstanding.forget(message)
             self._refuse_full(message, "its stub has no space")
 
     def sandbox_session(self, stub: str, token: str, *, is_anew: bool) -> None:
-        """Keep the token of a stub's session, to which its successor may come back.
+        """Keep the token of a stub's session, which its successor may resume.
 
         Args:
-            is_anew: Whether it is another than before, or has lost what it subscribed to.
+            is_anew: Whether it is another session than before, or has lost its subscriptions.
         """
         sandbox = self._stubs.get(stub)
         if sandbox is None:
@@ -321,7 +322,7 @@ class ForeignCore:
                 self._held.record_success(request)
             self._port.pass_on(sandbox.domain, stub, message)
         elif request is not None:
-            # The stub itself answers: without it there is no route.
+            # The stub itself refuses: without it there is no route.
             code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
             later = message.body.get("retryAfter")
             pause = float(later) if isinstance(later, int | float) else None
@@ -329,7 +330,7 @@ class ForeignCore:
             why = why[:_SENTENCE] if isinstance(why, str) else "its stub gave no reason"
             self._port.refuse(request, code, f"no route to {sandbox.domain}: {why}", pause)
         elif message.is_response:
-            # An honest stub, too, answers requests that are no longer awaited.
+            # Even an honest stub answers requests that are no longer awaited.
             self._port.drop(message, DropReason.UNMATCHED)
         else:
             self._count_offence(sandbox, message, DropReason.UNKNOWN_SOURCE)
@@ -363,7 +364,7 @@ class ForeignCore:
         why = sandbox.why or why
         past, state = self._past[sandbox.domain], sandbox.deployment.state
         if sandbox.is_released and sandbox.offences < protocol.PEER_OFFENCES:
-            # What has come meanwhile goes by another stub.
+            # Messages that came in the meantime go by another stub.
             for entry in sandbox.release():
                 self.send(sandbox.domain, entry, now)
             return
@@ -393,7 +394,7 @@ class ForeignCore:
             self._refuse(entry.message, Code.UNAVAILABLE, reason, protocol.RETRY_COOL_DOWN)
 
     def banish(self, domain: str, now: float) -> None:
-        """Do not dial a domain for a while: it used too many addresses without a right (S14)."""
+        """Begin a pause for a domain that used too many addresses without a right (S14)."""
         self._past.setdefault(domain, _ForeignHistory()).rest(now + protocol.QUARANTINE, _BAD)
         sandbox = self._sandboxes.get(domain)
         if sandbox is not None and not sandbox.is_ending:
@@ -401,7 +402,7 @@ class ForeignCore:
             self._end(sandbox, _BAD)
 
     def leave(self) -> None:
-        """End every sandbox: the node goes down. What waits is refused when it has ended."""
+        """End every sandbox, since the node shuts down; waiting messages are refused after that."""
         self._is_leaving = True
         self._deadlines.clear()
         for sandbox in self._sandboxes.values():
@@ -416,19 +417,19 @@ class ForeignCore:
         return min(idle, min(self._deadlines.values(), default=math.inf))
 
     def _idle_at(self, sandbox: _ForeignSandbox) -> float:
-        """Return when a stub has been idle for long enough; one that cannot be released never."""
+        """Return when a stub may be released as idle, or infinity if it must not be."""
         is_up = sandbox.deployment.state is Deployment.DEPLOYED and not sandbox.is_ending
         return sandbox.used + self._idle if is_up else math.inf
 
     def tick(self, now: float) -> None:
-        """Give up what takes too long to deploy; release what was idle."""
+        """Give up deployments that take too long, and release idle stubs."""
         late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
         idle = [each for each in self._sandboxes.values() if self._idle_at(each) <= now]
         for sandbox in late:
             self._fail_deployment(sandbox, _TOO_LATE)
             self._end(sandbox, _TOO_LATE)
         for sandbox in idle:
-            # Unless something depends on it (PFY-03).
+            # Unless requests or subscriptions need it (PFY-03).
             is_needed = sandbox.outstanding.is_open(now) or self._held.holds(sandbox.domain)
             if is_needed or sandbox.state is not State.LIVE:
                 sandbox.used = now

@@ -1,4 +1,4 @@
-"""`python -m fsm check`: what the declared machines should not have."""
+"""The command `python -m fsm check`: finds faults of the declared machines."""
 
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -17,14 +17,14 @@ from fsm.table import CensusError, Table
 from specs.jsonvalue import JsonObject
 
 _CONFIGURATION: Final = 3
-"""Exit status of a file that cannot be used."""
+"""Exit status if a file cannot be used."""
 
 _OF_COMPOSITIONS: Final = ("--losses", "--duplicates", "--channel", "--max-states", "--output")
-"""The options that say nothing of a machine by itself."""
+"""The options that apply to compositions only."""
 
 
 class _FileError(click.ClickException):
-    """One sentence about a file."""
+    """A file cannot be used: an error of one sentence."""
 
     exit_code = _CONFIGURATION
 
@@ -54,25 +54,25 @@ def check_machines(
     for flag in _OF_COMPOSITIONS:
         _refuse(ctx, flag, "with --product: machines by themselves send no messages")
     machines = machines_named(names)
-    found = [finding for table in machines for finding in static_check.check(table)]
-    found += _check_firing(machines)
+    findings = [finding for table in machines for finding in static_check.check(table)]
+    findings += _check_firing(machines)
     if census is not None:
-        found += _check_steps(machines, _read(census))
+        findings += _check_steps(machines, _read(census))
     if wants_json:
-        print_json(*(_finding_json(finding) for finding in found))
+        print_json(*(_finding_json(finding) for finding in findings))
         print_json(
-            {"schema": "protofly.check/1", "machines": len(machines), "findings": len(found)}
+            {"schema": "protofly.check/1", "machines": len(machines), "findings": len(findings)}
         )
     else:
-        for finding in found:
+        for finding in findings:
             echo(f"{finding.machine}: {finding.rule}: {finding.subject}: {finding.detail}")
         checked = count_noun(len(machines), "machine")
-        echo(f"{checked} checked, {count_noun(len(found), 'finding')}")
-    ctx.exit(1 if found else 0)
+        echo(f"{checked} checked, {count_noun(len(findings), 'finding')}")
+    ctx.exit(1 if findings else 0)
 
 
 def _refuse(ctx: click.Context, flag: str, why: str) -> None:
-    """Refuse an option that would be passed over in silence."""
+    """Refuse an option that would be ignored."""
     for param in ctx.command.params:
         source = ctx.get_parameter_source(param.name or "")
         if flag in param.opts and source is ParameterSource.COMMANDLINE:
@@ -97,7 +97,7 @@ def _check_firing(machines: Sequence[Table]) -> Iterator[static_check.Finding]:
 
 
 def _sources(package: str) -> list[Path]:
-    # Looked up, not imported: actors are above this package.
+    # Located, not imported: actors are above this package.
     spec = find_spec(package)
     folders = (spec and spec.submodule_search_locations) or ()
     return [path for folder in folders for path in sorted(Path(folder).rglob("*.py"))]

@@ -1,4 +1,4 @@
-"""`python -m fsm judge`: what traces say of machines, messages, tables and links."""
+"""The command `python -m fsm judge`: judges traces of machines, messages, tables and links."""
 
 import io
 import json
@@ -28,24 +28,24 @@ from fsm.table import Table, UnknownMachineError
 from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject, one_line, visible
 
-# Common parts of the commands of `python -m fsm`: machines by name, and JSON lines.
+# Parts that the commands of `python -m fsm` share: machines by name, and JSON lines.
 
 _USAGE: Final = 2
 """Exit status of a wrong command line."""
 
 
 class UsageError(click.ClickException):
-    """A wrong command line: one sentence, and no usage text around it."""
+    """A wrong command line: one sentence, without a usage text."""
 
     exit_code = _USAGE
 
 
 JSON: Final = option(text="One JSON object per line.", flag="--json")
-"""The option of every command that a script may want to read."""
+"""The option of every command whose output scripts may read."""
 
 
 def machine_named(name: str) -> Table:
-    """Return the machine of that name."""
+    """Return the machine with a name."""
     try:
         return table_named(name)
     except UnknownMachineError as error:
@@ -53,7 +53,7 @@ def machine_named(name: str) -> Table:
 
 
 def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
-    """Return the machines of those names, each once; all if there is none."""
+    """Return the machines with some names, each once; all if no name is given."""
     return tuple(map(machine_named, dict.fromkeys(names))) or tuple(MACHINES.values())
 
 
@@ -68,12 +68,12 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print a text, in which traces may have chosen parts; all output of commands goes here.
+    """Print a text, parts of which may come from traces; all output of commands uses it.
 
     Args:
-        text: The text; line breaks in it are ours.
-        nl: Whether the line ends with it.
-        err: Whether it goes to standard error.
+        text: The text; line breaks in it are kept.
+        nl: Whether a line break follows.
+        err: Whether it is printed to standard error.
     """
     click.echo(visible(text), nl=nl, err=err)
 
@@ -89,12 +89,12 @@ def enter(command: click.Command, name: str) -> NoReturn:
 
     Args:
         command: The program.
-        name: How it is called.
+        name: Its name in messages.
     """
     try:
         code = command.main(prog_name=name, standalone_mode=False)
     except click.ClickException as error:
-        vars(error)["message"] = one_line(error.message)  # values that may be anybody's
+        vars(error)["message"] = one_line(error.message)  # values from outside
         error.show()
         sys.exit(error.exit_code)
     except click.Abort:
@@ -102,34 +102,34 @@ def enter(command: click.Command, name: str) -> NoReturn:
     sys.exit(code if isinstance(code, int) else 0)
 
 
-# Progress of long work, on standard error while that is a terminal; else nothing is shown.
+# Progress of long work, shown on standard error if that is a terminal.
 
 _CLEAR: Final = "\r\x1b[2K"
-"""Empties the line of a terminal on which the bar stands."""
+"""Clears the line of a terminal that shows the progress bar."""
 
 
 class Progress:
-    """How far some work is.
+    """The progress of some work.
 
     Args:
-        show: Shows how much is done, and how much there is to do; None: nothing is shown.
+        show: Shows the amounts of finished and of total work; None: nothing is shown.
     """
 
     def __init__(self, show: Callable[[int, int], None] | None) -> None:
         self._show = show
 
-    def set(self, done: int, total: int) -> None:
+    def set(self, finished: int, total: int) -> None:
         """Show how far the work is.
 
         Args:
-            done: How much is done.
-            total: How much there is to do, as far as is known.
+            finished: Amount of finished work.
+            total: Amount of total work, as far as is known.
         """
         if self._show is not None:
-            self._show(done, total)
+            self._show(finished, total)
 
     def clear(self) -> None:
-        """Make place for a line of output; the next `set` shows the bar again."""
+        """Clear the line for output; the next `set` shows the bar again."""
         if self._show is not None and sys.stderr.isatty():
             click.echo(_CLEAR, nl=False, err=True)
 
@@ -140,7 +140,7 @@ def progress_of(title: str, total: int = 1) -> Iterator[Progress]:
 
     Args:
         title: Name of the work.
-        total: How much there is to do, as far as is known.
+        total: Amount of total work, as far as is known.
 
     Yields:
         What takes how much is done.
@@ -189,7 +189,7 @@ def progress_of_reading(
 def _size(name: str) -> int:
     try:
         return Path(name).stat().st_size
-    except OSError:  # whoever reads it reports that
+    except OSError:  # the reader reports that
         return 0
 
 
@@ -198,7 +198,7 @@ def _open_file(name: str, came: Callable[[str, int], None]) -> BinaryIO:
 
 
 _BLOCK: Final = 1 << 16
-"""Bytes that are read from a file at once."""
+"""Number of bytes that are read from a file at once."""
 
 
 class _Counted(io.FileIO):
@@ -218,11 +218,11 @@ class _Counted(io.FileIO):
 _JUDGED: Final = len(CLAIMS_JUDGED) + len(STEP_TEXTS)
 
 _NO_TRACE: Final = 3
-"""Exit status of a path without a trace, as Spark's command has it."""
+"""Exit status of a path without a trace, the same as of Spark's command."""
 
 
 class _NoTraceError(click.ClickException):
-    """One sentence about a path."""
+    """A path has no trace: an error of one sentence."""
 
     exit_code = _NO_TRACE
 
@@ -284,7 +284,7 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
 
 
 def _flaws(judged: RunJudgement, readings: Sequence[trace_files.Reading]) -> Iterator[JsonObject]:
-    """Yield what is missing in the traces, each with its place."""
+    """Yield the missing records and traces, each with its place."""
     for item in judged.missing:
         flaw: JsonObject = {
             "run": item.run,
@@ -304,10 +304,10 @@ def _flaws(judged: RunJudgement, readings: Sequence[trace_files.Reading]) -> Ite
 
 
 def _flaw_line(flaw: JsonObject) -> str:
-    """Return what is missing, on one line: where, of which process, what."""
+    """Return a missing record or trace as one line: place, process, and description."""
     where = ":".join(str(flaw[name]) for name in ("file", "line") if name in flaw)
-    whose = f"trace of {flaw['node']}: " if flaw.get("node") else ""
-    return f"incomplete: {where + ': ' if where else ''}{whose}{flaw['reason']}"
+    owner = f"trace of {flaw['node']}: " if flaw.get("node") else ""
+    return f"incomplete: {where + ': ' if where else ''}{owner}{flaw['reason']}"
 
 
 def _as_text(
@@ -393,11 +393,11 @@ def _firsts(findings: tuple[Finding, ...]) -> dict[str, Finding]:
 
 
 def _first_steps(judged: RunJudgement) -> list[tuple[Violation, int]]:
-    """Return the first violation of each claim by each machine, and how many there are."""
+    """Return the first violation of each claim by each machine, and the number of violations."""
     firsts: dict[tuple[str, Claim], Violation] = {}
     times: Counter[tuple[str, Claim]] = Counter()
     for broken in judged.machines.violations:
-        at = broken.entity.machine, broken.claim
-        firsts.setdefault(at, broken)
-        times[at] += 1
-    return [(first, times[at]) for at, first in firsts.items()]
+        kind = broken.entity.machine, broken.claim
+        firsts.setdefault(kind, broken)
+        times[kind] += 1
+    return [(first, times[kind]) for kind, first in firsts.items()]

@@ -1,4 +1,4 @@
-"""Options and arguments of commands, each declared once: as a parameter with its type and help."""
+"""Options and arguments of commands, each declared once as a parameter with its type and help."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,16 +16,16 @@ import click
 from specs.errors import ProtoflyError
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
-"""The type of an option that names a file; whether it can be used is found out later."""
+"""The type of an option for a file; whether the file can be used is checked later."""
 
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
-"""The type of an option that names a directory."""
+"""The type of an option for a directory."""
 
 Maker: TypeAlias = Callable[..., Any]  # type: ignore[explicit-any] # each has its own options
-"""A command, or what makes one value of several options."""
+"""A command, or a function that makes one value of several options."""
 
 Read: TypeAlias = Callable[[Any], object]  # type: ignore[explicit-any] # a text or several
-"""Reads a value; a `ProtoflyError`, `ValueError` or `BadParameter` says why it is refused."""
+"""Reads a value; a `ProtoflyError`, `ValueError` or `BadParameter` is its refusal."""
 
 _GATHERED: Final[Mapping[object, Read | None]] = {
     tuple: None, dict: dict, Mapping: dict, frozenset: frozenset
@@ -40,9 +40,9 @@ _DESCRIBED: Final = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
 def _descriptions(documented: object) -> dict[str, str]:
-    """Return what a docstring says of each argument or attribute.
+    """Return the descriptions of arguments or attributes in a docstring.
 
-    What follows ` None: ` is about a value that no option has.
+    The text after ` None: ` is left out, since it is about a value that no option has.
     """
     described = _DESCRIBED.findall(cleandoc(documented.__doc__ or ""))
     return {name: " ".join(text.split()).partition(" None: ")[0] for name, text in described}
@@ -99,7 +99,7 @@ def _parameter(  # type: ignore[explicit-any]  # noqa: PLR0913 - all that can be
 
 @attrs.frozen
 class _Declared:  # type: ignore[explicit-any] # attrs, of the field
-    """What is declared of an option or argument, beside its name, type and description."""
+    """The declaration of an option or argument, besides its name, type and description."""
 
     declared: Mapping[str, Any]  # type: ignore[explicit-any] # as there
 
@@ -111,10 +111,10 @@ class _Declared:  # type: ignore[explicit-any] # attrs, of the field
 
 
 def option(metavar: str | None = None, **declared: Any) -> Any:  # type: ignore[explicit-any] # it stands where the value will be
-    """Declare a parameter of a command, or of what `group` takes, as an option.
+    """Declare a parameter of a command, or of a function for `group`, as an option.
 
-    The help is what the docstring says of the parameter. What the annotation says need not be
-    said: that it is required, a flag, a file, a choice or repeatable.
+    The help is the parameter's description in the docstring. Everything in the annotation need not
+    be declared: that it is required, a flag, a file, a choice or repeatable.
 
     Args:
         metavar: What stands for the value in the help.
@@ -140,9 +140,9 @@ class _Group:
     """A value that is made of options.
 
     Attributes:
-        make: Makes it.
-        declarations: Name, type, default and declaration of each parameter of it.
-        documented: What has a docstring that describes them.
+        make: Makes the value.
+        declarations: Name, type, default and declaration of each of its parameters.
+        documented: The object whose docstring describes them.
     """
 
     make: Maker
@@ -150,7 +150,7 @@ class _Group:
     documented: object
 
     def compile(self) -> tuple[list[click.Parameter], Make]:
-        """Return the parameters for `click` that a group declares, and a maker of their values."""
+        """Return the parameters of a group for `click`, and a function that makes their values."""
         parameters: list[click.Parameter] = []
         parts: dict[str, Make] = {}
         described = _descriptions(self.documented)
@@ -161,7 +161,7 @@ class _Group:
             elif isinstance(declared, _Declared):
                 parameters.append(declared.parameter(name, kind, default, described.get(name, "")))
                 parts[name] = methodcaller("get", parameters[-1].name)
-            else:  # the value of another option, if there is one
+            else:  # the value of another option, if it exists
                 parts[name] = methodcaller("get", name)
 
         def make(values: Mapping[str, object]) -> object:
@@ -171,9 +171,9 @@ class _Group:
 
 
 def group(make: Maker) -> Any:  # type: ignore[explicit-any] # as `option`
-    """Declare a parameter as what a function makes of options, its parameters.
+    """Declare a parameter whose value a function makes of options, its own parameters.
 
-    A parameter of `make` that declares nothing has the value of another option of the command.
+    A parameter of `make` without a declaration has the value of another option of the command.
     """
     parameters = signature(make).parameters.items()
     declared = [(name, each.annotation, attrs.NOTHING, each.default) for name, each in parameters]
@@ -213,7 +213,7 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
         name: Name of the command.
         of: Group of the command; None: none.
         more: Further options, of whose values the function has none.
-        run: Takes the values of all options, and what runs the function with them.
+        run: Gets the values of all options, and a function that runs the command with them.
         settings: What `click.Command` takes beside.
     """
 

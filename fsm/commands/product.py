@@ -1,4 +1,4 @@
-"""`python -m fsm check --product`: the compositions, explored; findings, written down."""
+"""The command `python -m fsm check --product`: explores compositions and reports the findings."""
 
 import gc
 import re
@@ -24,7 +24,7 @@ from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 
 _PROCESSES: Final = 2
-"""Number of compositions that are explored at a time."""
+"""Number of compositions that are explored at the same time."""
 
 _MOST: Final = 1000
 """The largest bound: what is left of each is counted, so its numbers are made beforehand."""
@@ -69,7 +69,7 @@ WANTED: Final = fields(
 
 
 def check_product(names: tuple[str, ...], wanted: Wanted) -> int:
-    """Explore compositions, all if none is named; return how many do not hold.
+    """Explore compositions, all if none is named; return how many have faults.
 
     Raises:
         click.ClickException: A name is wrong, or the directory cannot be written.
@@ -91,7 +91,7 @@ def check_product(names: tuple[str, ...], wanted: Wanted) -> int:
 
 
 def _report(wanted: Wanted, name: str) -> tuple[str, bool]:
-    """The report on one composition, by a process of its own, and its verdict."""
+    """Return the report on one composition, explored in its own process, and its verdict."""
     with redirect_stdout(StringIO()) as output:
         holds = _check(COMPOSITIONS[name], wanted)
     return output.getvalue(), holds
@@ -105,8 +105,8 @@ def _plan(name: str) -> Composition:
 
 
 def _check(plan: Composition, wanted: Wanted, progress: Progress | None = None) -> bool:
-    """Explore one composition, report what was found; False: it does not hold."""
-    begun = time.perf_counter()
+    """Explore one composition and report the findings; return False if there are any."""
+    started = time.perf_counter()
     advance = None if progress is None else progress.set
     try:
         given = {
@@ -115,14 +115,14 @@ def _check(plan: Composition, wanted: Wanted, progress: Progress | None = None) 
             if (bound := getattr(wanted, name)) is not None
         }
         composition = attrs.evolve(plan, bounds=attrs.evolve(plan.bounds, **given))
-        # It makes tuples of numbers, a million of them, and none is ever garbage.
+        # The exploration makes a million tuples of numbers that are never garbage.
         gc.disable()
         found = explore(composition, wanted.max_states, advance=advance)
     except SpecError as exc:
         raise UsageError(str(exc)) from exc
     finally:
         gc.enable()
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - started
     if progress is not None:
         progress.set(found.states, found.states)
         progress.clear()

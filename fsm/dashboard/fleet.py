@@ -1,9 +1,9 @@
-"""The fleet of a node: its runtimes, and how often each machine is where, as a fold over reports.
+"""The fleet of a node: its runtimes, and the states of its machines, counted from reports.
 
-Nothing here waits, and nothing grows without end: a row is as long-lived as its session, figures
-are kept per state and edge, and events in a ring. Changes are noted only while there is a viewer;
-`whole` returns everything, `news` what has changed since `news` was called last. Values in it are
-absolute, so that a viewer may see a change twice.
+Nothing here waits, and memory is bounded: a row lives as long as its session, counts are kept per
+state and edge, and events in a ring. Changes are noted only while there is a viewer; `whole`
+returns everything, `news` the changes since its last call. Values are absolute, so a viewer may get
+a change twice.
 """
 
 from collections import Counter, deque
@@ -23,20 +23,21 @@ from specs.limits import dashboard
 from specs.message import Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Op
 
-# The messages of the few connections that an operator looks at: what hops of them are remembered.
+# Watched connections: the hops of messages of the few connections that an operator looks at.
 
 
 @attrs.frozen(slots=True)
 class Hop:
-    """Something that happened to a message.
+    """An event of a message.
 
     Attributes:
-        number: 1, 2, 3, ... of the node.
+        number: Its number at the node, counted from 1.
         at: Seconds since 1970 UTC.
-        op: The event, as a trace names it.
-        runtime: Runtime of the link that the message came over, or was written to; empty: none.
-        message: Its id, verb, sender, receiver and code; of an answer, the id of its request.
-        why: Reason of a drop, or part of the node that took it.
+        op: The kind of the event, as in a trace.
+        runtime: Runtime of the link from which the message came, or to which it was written; empty:
+            none.
+        message: Its id, verb, sender, receiver and code; for an answer, the id of its request.
+        why: Reason of a drop, or the part of the node that took it.
     """
 
     number: int
@@ -47,7 +48,7 @@ class Hop:
     why: str
 
     def as_json(self) -> JsonObject:
-        """Return it as an object of JSON."""
+        """Return it as a JSON object."""
         place: JsonObject = {"n": self.number, "at": self.at, "op": self.op}
         return {**place, "runtime": self.runtime, "why": self.why, **self.message}
 
@@ -78,7 +79,7 @@ class Watched:
         return bool(self._stories)
 
     def ask(self, runtime: str, now: float) -> bool:
-        """Watch a connection from now on, for a while; False: enough others are watched.
+        """Watch a connection for a while; return False if too many are watched.
 
         Args:
             runtime: Address of its runtime.
@@ -94,13 +95,13 @@ class Watched:
         return True
 
     def expire(self, now: float) -> None:
-        """Forget what was not asked for lately."""
+        """Forget the connections that were not requested recently."""
         for runtime, story in tuple(self._stories.items()):
             if now >= story.until:
                 del self._stories[runtime]
 
     def hops(self, runtime: str, after: int) -> list[Hop]:
-        """Return the hops of a watched connection after the one of a number, the oldest first.
+        """Return the hops of a watched connection behind a number, the oldest first.
 
         Args:
             runtime: Address of its runtime.
@@ -110,13 +111,13 @@ class Watched:
         return [] if story is None else [hop for hop in story.hops if hop.number > after]
 
     def note_message(self, op: Op, message: Message, runtime: str, why: str, wall: float) -> None:
-        """Note what happened to a message, if a watched connection has to do with it.
+        """Note an event of a message, if it belongs to a watched connection.
 
         Args:
             op: The event.
             message: The message.
             runtime: Runtime of the link that it passed; empty: none.
-            why: Reason or part.
+            why: The reason or the part of the node.
             wall: Seconds since 1970 UTC.
         """
         mid = instance_id(message)
@@ -129,7 +130,7 @@ class Watched:
                 story.hops.append(hop)
 
     def note_report(self, fact: Fact, wall: float) -> None:
-        """Note what a record says of a message, if a watched connection has to do with it.
+        """Note a trace record about a message, if it belongs to a watched connection.
 
         Args:
             fact: The record.
@@ -172,19 +173,19 @@ def _clip(text: str) -> str:
 
 @attrs.frozen(slots=True)
 class Event:
-    """Something that happened at the node.
+    """An event at the node.
 
     Attributes:
-        number: 1, 2, 3, ...
+        number: Its number, counted from 1.
         at: Seconds since 1970 UTC.
         kind: `step`, `row` or `fault`.
-        runtime: Runtime whose session it is about; empty: none, or not known.
-        what: Machine or table.
-        key: Which entity or row.
-        old: State left; of a row empty.
-        new: State entered; `add` or `del` of a row.
+        runtime: Runtime of the session concerned; empty: none, or unknown.
+        what: Name of the machine or table.
+        key: Key of the entity or row.
+        old: State left; for a row empty.
+        new: State entered; for a row `add` or `del`.
         cause: Trigger of the step.
-        why: Half a sentence for people.
+        why: The reason for people, as half a sentence.
     """
 
     number: int
@@ -199,7 +200,7 @@ class Event:
     why: str = attrs.field(default="", converter=_clip)
 
     def as_json(self) -> JsonObject:
-        """Return it as an object of JSON."""
+        """Return it as a JSON object."""
         fields = attrs.asdict(self)
         return {"n": fields.pop("number"), **fields}
 
@@ -217,7 +218,7 @@ class _Row:
 
 @attrs.define(slots=True)
 class _Heat:
-    """Where the entities of one machine are, and which rows of its table they took."""
+    """The number of entities in each state of one machine, and the counts of the rows they took."""
 
     states: Counter[str] = attrs.field(factory=Counter)
     edges: Counter[tuple[str, str, str]] = attrs.field(factory=Counter)
@@ -236,7 +237,7 @@ _SOURCES: Final = {
 
 
 def is_over(machine: str, state: str) -> bool:
-    """Return whether no row leads out of a state, so that its entities are history.
+    """Return whether no row leaves a state, so that its entities have ended.
 
     Args:
         machine: Name of the machine.
@@ -246,7 +247,7 @@ def is_over(machine: str, state: str) -> bool:
 
 
 _TOLD: Final = frozenset({SESSION.name, REGISTRATION.name, STUB_DEPLOYMENT.name})
-"""Machines whose steps are events; what others do shows in the rows of tables."""
+"""Machines whose steps are events; steps of others show in the rows of tables."""
 
 
 class Fleet:
@@ -276,7 +277,7 @@ class Fleet:
     # ---- reports
 
     def before(self, machine: str, counts: Mapping[str, int]) -> None:
-        """Count entities that were there before any report.
+        """Count entities that existed before any report.
 
         Args:
             machine: Name of the machine.
@@ -285,7 +286,7 @@ class Fleet:
         self._heats.setdefault(machine, _Heat()).states.update(counts)
 
     def restore_session(self, runtime: str, state: str, wall: float) -> None:
-        """Note a session that was there before any report.
+        """Note a session that existed before any report.
 
         Args:
             runtime: Address of the runtime.
@@ -296,12 +297,12 @@ class Fleet:
         self.before(SESSION.name, {state: 1})
 
     def take_step(self, step: Step, wall: float, owner: str = "") -> None:
-        """Note that an entity moved.
+        """Note a step of an entity.
 
         Args:
             step: The step.
             wall: Seconds since 1970 UTC.
-            owner: Runtime that owns the entity, where the step itself does not say.
+            owner: Runtime that owns the entity, if the step itself does not name it.
         """
         old = ABSENT if step.old is None else step.old
         heat = self._heats.setdefault(step.machine, _Heat())
@@ -333,7 +334,7 @@ class Fleet:
         return runtime
 
     def _home(self, step: Step, owner: str) -> str:
-        """Return the runtime of a record; its session may have gone before the record does."""
+        """Return the runtime of a record, whose session may end before the record does."""
         if step.old is None:
             self._homes[step.key] = owner
         if is_over(step.machine, step.new):
@@ -391,7 +392,7 @@ class Fleet:
 
         Args:
             machine: Name of the machine.
-            key: Which entity.
+            key: Key of the entity.
             state: Its state, which it keeps.
             cause: The trigger.
             wall: Seconds since 1970 UTC.
@@ -406,10 +407,10 @@ class Fleet:
         self._number += 1
         self._events.append(Event(self._number, wall, kind, *fields))
 
-    # ---- what a viewer gets
+    # ---- data for viewers
 
     def whole(self) -> JsonObject:
-        """Return all of it, as far as `FLEET_ROWS` reach."""
+        """Return all data, up to `FLEET_ROWS` rows."""
         newest = islice(reversed(self._rows), dashboard.FLEET_ROWS)
         return {
             "total": len(self._rows),
@@ -419,17 +420,17 @@ class Fleet:
         }
 
     def news(self) -> JsonObject:
-        """Return what has changed since this was called last."""
+        """Return the changes since the last call."""
         changed, self._changed = self._changed, set()
         heated, self._heated = self._heated, set()
-        told, self._told = self._told, self._number
-        here = [runtime for runtime in changed if runtime in self._rows]
+        last_told, self._told = self._told, self._number
+        present = [runtime for runtime in changed if runtime in self._rows]
         return {
             "total": len(self._rows),
-            "rows": [self._describe_row(runtime) for runtime in here],
-            "gone": list[Json](sorted(changed.difference(here))),
+            "rows": [self._describe_row(runtime) for runtime in present],
+            "gone": list[Json](sorted(changed.difference(present))),
             "machines": {name: self._heats[name].as_json() for name in sorted(heated)},
-            "events": self._last(told),
+            "events": self._last(last_told),
         }
 
     def _describe_row(self, runtime: str) -> Json:
@@ -448,12 +449,12 @@ class Fleet:
         Args:
             runtime: Address of the runtime.
             after: Number of the last event that is known.
-            limit: Number of events at most.
+            limit: Largest number of events.
         """
-        found: list[Event] = []
+        events: list[Event] = []
         for event in reversed(self._events):
-            if event.number <= after or len(found) == limit:
+            if event.number <= after or len(events) == limit:
                 break
             if event.runtime == runtime:
-                found.append(event)
-        return found[::-1]
+                events.append(event)
+        return events[::-1]

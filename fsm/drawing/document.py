@@ -1,4 +1,4 @@
-"""A machine in words: text and JSON for one, a Markdown page of all (`docs/machines.md`).
+"""A machine in words: text and JSON for one, a Markdown page for all (`docs/machines.md`).
 
 Everything on the page is a field of a table or a claim of the catalogue: drawings, states,
 deadlines, rows.
@@ -15,7 +15,7 @@ from specs.jsonvalue import JsonObject
 
 
 def summary_text(tables: Sequence[Table]) -> str:
-    """One line per machine."""
+    """Return one line for each machine."""
     cells = [("machine", "states", "rows", "kept by")]
     cells += [
         (table.name, str(len(table.states)), str(len(table.rows)), table.owner) for table in tables
@@ -24,7 +24,7 @@ def summary_text(tables: Sequence[Table]) -> str:
 
 
 def summary_json(table: Table) -> JsonObject:
-    """A machine in figures."""
+    """Return the name and counts of a machine."""
     return {
         "schema": "protofly.machine/1",
         "machine": table.name,
@@ -41,7 +41,7 @@ def summary_json(table: Table) -> JsonObject:
 
 
 def as_json(table: Table) -> JsonObject:
-    """A machine, whole."""
+    """Return a whole machine as JSON."""
     return {
         **summary_json(table),
         "schema": "protofly.table/1",
@@ -76,7 +76,7 @@ def _deadline_json(deadline: Deadline) -> JsonObject:
 
 
 def as_text(table: Table) -> str:
-    """A machine, whole."""
+    """Return a whole machine as text."""
     states = [
         (
             f"  {state.value}",
@@ -130,7 +130,7 @@ _HEAD: Final = (
 
 
 def page(tables: Sequence[Table]) -> str:
-    """The page of some machines."""
+    """Return the page of some machines."""
     summary = [
         (_link(table.name), table.owner, str(len(table.states)), str(len(table.rows)))
         for table in tables
@@ -188,8 +188,8 @@ def _row(row: Transition) -> tuple[str, str, str, str]:
 
 
 def _claims(table: Table) -> str:
-    said = [f"- {CLAIMS[claim].text}" for claim in table.claims]
-    return "\n".join(["[Claims](claims.md) about it:", "", *said]) if said else ""
+    lines = [f"- {CLAIMS[claim].text}" for claim in table.claims]
+    return "\n".join(["[Claims](claims.md) about it:", "", *lines]) if lines else ""
 
 
 def _grid(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:

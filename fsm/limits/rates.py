@@ -1,12 +1,12 @@
-"""Token buckets: the rate of one sender, of each of many, and of several that compete.
+"""Token buckets: limits of rates for one sender, for each of many, and for competing senders.
 
-One number for each key is enough to limit a rate (RELIABILITY L5). A sender that floods a
-router is delayed first, then given up (R11, S17).
+One number for each key is enough to limit a rate (RELIABILITY L5). A sender that floods a router is
+delayed first, then given up (R11, S17).
 
 In the fair queue (R11) a submitter that is alone is never delayed. While another submitter has
-submitted within `CONTENTION`, each has a share of the router's time: a burst, and then a rate.
-Time in which the router itself was delayed is not made up for. Otherwise all delayed
-submitters would come at once, just when the others have waited, too.
+submitted within `CONTENTION`, each has a share of the router's time: a burst, and then a rate. Time
+in which the router itself was delayed is not added to the shares. Otherwise all delayed submitters
+would come at once, just when the others have waited, too.
 """
 
 import math
@@ -37,7 +37,7 @@ class TokenBucket:
 
     @property
     def is_rested(self) -> bool:
-        """True if the bucket is full, apart from the token spent last."""
+        """True if the bucket is full, except for the token spent last."""
         return self._left >= self._burst - 1
 
     def spend(self, now: float) -> float:
@@ -67,17 +67,17 @@ class TokenBucket:
 K = TypeVar("K", bound=Hashable)
 
 _SMALL: Final = 64
-"""Keys that are kept without a look at whether they are still needed."""
+"""Number of keys that are kept without a check whether they are still needed."""
 
 
 @final
 @attrs.frozen
 class Rate:
-    """A rate: how often something may happen.
+    """A rate and a burst.
 
     Attributes:
-        per_second: In the long run; infinity: there is no limit.
-        burst: At once, after a rest.
+        per_second: Events a second in the long run; infinity: no limit.
+        burst: Events at once, after a rest.
     """
 
     per_second: float
@@ -88,7 +88,7 @@ class TokenBuckets(Generic[K]):
     """A token bucket for each key.
 
     The state of a bucket is the time at which it is full again. A full bucket is forgotten, so
-    memory is needed only for keys that were in use lately.
+    memory is needed only for keys that were used recently.
     """
 
     __slots__ = ("_full_at", "_patience", "_sweep_at", "_token")
@@ -103,7 +103,7 @@ class TokenBuckets(Generic[K]):
         return len(self._full_at)
 
     def spend(self, key: K, count: int, now: float) -> float:
-        """Take tokens whether they are there or not; return the seconds until none is owed.
+        """Take tokens even if there are too few; return the seconds until none is owed.
 
         Args:
             key: The key of the bucket.
@@ -135,25 +135,25 @@ class TokenBuckets(Generic[K]):
             self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """Forget full buckets; the next sweep comes when the rest has doubled."""
+        """Forget full buckets; the next sweep comes when the number of the others has doubled."""
         for key in [each for each, full_at in self._full_at.items() if full_at <= now]:
             del self._full_at[key]
         self._sweep_at = max(_SMALL, 2 * len(self._full_at))
 
 
 class FloodCore:
-    """A token bucket for one sender, and how long the sender was delayed by it.
+    """A token bucket for one sender, and the time for which it delayed the sender.
 
-    A sender that floods always has more to send when a pause is over; the reader waits for a
-    sender that keeps to the rate. So what counts is the time of the pauses, less the time in
-    which the reader waited for the sender. Neither a pause that took too long nor an empty
-    bucket counts against the sender.
+    A sender that floods always has more to send when a pause is over; for a sender that keeps to
+    the rate, the reader must wait. So the measure is the time of the pauses, minus the time in
+    which the reader waited for the sender. Neither a pause that took too long nor an empty bucket
+    counts against the sender.
 
     Args:
         rate: Tokens a second.
         burst: Tokens that may be spent at once after a rest.
-        patience: Seconds of delay, less those waited for the sender, from which on it is a
-            flood. The count begins anew when the bucket is full again.
+        patience: Seconds of delay, minus those waited for the sender, from which on it is a flood.
+            The count begins again when the bucket is full.
     """
 
     def __init__(self, rate: float, burst: int, patience: float) -> None:
@@ -169,7 +169,7 @@ class FloodCore:
 
         Args:
             now: Seconds on the host's clock; the pause returned before is over.
-            waited: Seconds that the reader has waited for the sender, in all, until now.
+            waited: Total seconds that the reader has waited for the sender until now.
         """
         more = waited - self._waited
         if self._pause:
@@ -183,17 +183,17 @@ class FloodCore:
 
 
 _APART: Final = 1 / SUBMIT_RATE
-"""Seconds between two turns of one that takes all it can."""
+"""Seconds between two turns of a submitter that uses its whole share."""
 
 
 T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """The fair queue of one router: what submitters get back, each in its turn.
+    """The fair queue of one router: the items that submitters get back, each in its turn.
 
     Attributes:
-        held: What is given back later, by submitter.
+        held: The items that are returned later, by submitter.
     """
 
     def __init__(self) -> None:
@@ -207,7 +207,7 @@ class FairQueue(Generic[T]):
     def may_continue(self, by: str, item: T, now: float) -> bool:
         """Count a message of a submitter; return whether its next message may come at once.
 
-        If not, `due` returns the item when it may.
+        If not, `due` returns the item at its turn.
 
         Args:
             by: Name of the submitter.
@@ -232,12 +232,12 @@ class FairQueue(Generic[T]):
         return self._due[0][0] if self._due else math.inf
 
     def due(self, now: float) -> list[T]:
-        """Return what is due: one item for each submitter, however late."""
-        free: list[str] = []
+        """Return the items that are due: one for each submitter, however late."""
+        ready: list[str] = []
         while self._due and self._due[0][0] <= now:
-            free.append(heappop(self._due)[1])
-        items = [self.held[by].popleft() for by in free]
-        for by in free:
+            ready.append(heappop(self._due)[1])
+        items = [self.held[by].popleft() for by in ready]
+        for by in ready:
             if self.held[by]:
                 heappush(self._due, (now + _APART, by))
             else:
@@ -245,17 +245,17 @@ class FairQueue(Generic[T]):
         return items
 
 
-# Error windows: malformed messages, crashes and offences that are borne in a period.
+# Error windows: malformed messages, crashes and offences that are tolerated in a period.
 
 
 class CrashCount:
-    """The crashes of one sandbox within `SANDBOX_SECONDS`; `SANDBOX_RESTARTS` are borne."""
+    """The crashes of one sandbox within `SANDBOX_SECONDS`; `SANDBOX_RESTARTS` are tolerated."""
 
     def __init__(self) -> None:
         self._crashes: deque[float] = deque()
 
     def count_crash(self, now: float) -> bool:
-        """Count a crash; return whether there are too many now. The count then begins anew."""
+        """Count a crash; return whether there are too many now, and then begin to count again."""
         while self._crashes and self._crashes[0] <= now - protocol.SANDBOX_SECONDS:
             self._crashes.popleft()
         self._crashes.append(now)
@@ -270,10 +270,11 @@ class CrashCount:
 
 
 class ErrorWindow:
-    """The error window of one link: its latest malformed messages.
+    """The error window of one link: its recent malformed messages.
 
     Args:
-        borne: How many there may be within `ERROR_WINDOW`; infinity: no limit.
+        borne: Number of malformed messages that are tolerated within `ERROR_WINDOW`; infinity: no
+            limit.
     """
 
     __slots__ = ("_borne", "_times")
@@ -286,7 +287,7 @@ class ErrorWindow:
         """Count malformed messages; return whether the link may stay open.
 
         Args:
-            count: How many messages are added.
+            count: Number of malformed messages to add.
             now: Seconds on the host's clock.
         """
         if self._borne == math.inf:
@@ -301,11 +302,11 @@ class ErrorWindow:
 
 
 class QuarantineCore:
-    """The quarantine of nodes that used addresses without a right to them too often.
+    """The quarantine of nodes that too often used addresses without a right to them.
 
-    Offences are counted for as long as a quarantine lasts, from the first: a message that
-    crossed the end of what allowed it, now and then, causes none. Memory: one entry per node
-    that ever offended and was not forgiven.
+    Offences are counted for the duration of a quarantine, from the first one: an occasional message
+    that crosses the end of its permission causes no quarantine. Memory: one entry for each node
+    with an offence that was not forgiven.
     """
 
     def __init__(self) -> None:
@@ -313,7 +314,7 @@ class QuarantineCore:
         self._until: dict[str, float] = {}
 
     def offended(self, node: str, now: float) -> bool:
-        """Count an offence; return whether the node is to be disconnected now.
+        """Count an offence; return whether the node must be disconnected now.
 
         Args:
             node: Address of the node.
@@ -330,7 +331,7 @@ class QuarantineCore:
         return True
 
     def holds(self, node: str, now: float) -> bool:
-        """Return whether a node is refused; after its time it is not.
+        """Return whether a node is refused until the end of its quarantine.
 
         Args:
             node: Address of the node.

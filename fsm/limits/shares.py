@@ -1,8 +1,9 @@
-"""Shares of peers in what a hyperty works on at a time, and of senders in what is asked of it.
+"""Shares of limited resources: the work of a hyperty, by peers, and open requests, by senders.
 
-A peer begins work while it has less than what is free: alone it gets half, and the next one half
-of the rest. What it asks beyond that waits, and delays nobody else. The senders of one process
-have so many requests open at a receiver as this takes of a process; they take turns beyond.
+A peer begins work while it has less than the free capacity: alone it gets half, and the next peer
+half of the rest. Work beyond that waits, and delays no other peer. The senders of one process
+together have as many requests open at a receiver as the receiver accepts of a process; further
+senders take turns.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -28,7 +29,7 @@ T = TypeVar("T")
 
 
 def peer_of(message: Message) -> str:
-    """Return the runtime that sent a message, as its identity says; those without share one name.
+    """Return the runtime that sent a message, by its identity; without one, a common name.
 
     Args:
         message: The message.
@@ -40,9 +41,9 @@ class WorkShares(Generic[T]):
     """The work of one hyperty, by peers.
 
     Args:
-        most: How much is begun at a time.
-        room: How much waits, of all peers.
-        each: How much of one peer waits.
+        most: Largest number of items in progress.
+        room: Largest number of waiting items, for all peers.
+        each: Largest number of waiting items of one peer.
     """
 
     def __init__(self, most: int, room: int, each: int) -> None:
@@ -64,12 +65,12 @@ class WorkShares(Generic[T]):
             self._begun[peer] += 1
             return True, None
         given_up: T | None = None
-        mine = self._waiting.get(peer, ())
-        if len(mine) >= self._each:
+        queue = self._waiting.get(peer, ())
+        if len(queue) >= self._each:
             return False, work
         if self._waits >= self._room:
             largest = max(self._waiting.values(), key=len)
-            if len(largest) <= len(mine) + 1:
+            if len(largest) <= len(queue) + 1:
                 return False, work
             given_up = largest.pop()
             self._waits -= 1
@@ -78,7 +79,7 @@ class WorkShares(Generic[T]):
         return False, given_up
 
     def leave(self, peer: str) -> list[tuple[str, T]]:
-        """End some work of a peer; return what begins instead, with the names of its peers.
+        """End some work of a peer; return the work that begins instead, with its peers.
 
         Args:
             peer: Name of the peer.
@@ -86,20 +87,20 @@ class WorkShares(Generic[T]):
         self._begun[peer] -= 1
         if not self._begun[peer]:
             del self._begun[peer]
-        begun: list[tuple[str, T]] = []
+        started: list[tuple[str, T]] = []
         for each in list(self._waiting):
             line = self._waiting.pop(each)
             while line and self._may_begin(each):
-                begun.append((each, line.popleft()))
+                started.append((each, line.popleft()))
                 self._begun[each] += 1
                 self._waits -= 1
             if line:
-                # The next time it is the turn of others.
+                # The next time, others have their turn.
                 self._waiting[each] = line
-        return begun
+        return started
 
     def clear(self) -> list[T]:
-        """Give up all that waits, and return it."""
+        """Give up and return all waiting work."""
         given_up = [work for line in self._waiting.values() for work in line]
         self._waiting.clear()
         self._waits = 0
@@ -110,11 +111,11 @@ class WorkShares(Generic[T]):
 
 
 class OpenShares(Generic[T]):
-    """The requests of one process that are open at one receiver, by senders.
+    """The requests of one process that are open at one receiver, by sender.
 
     Args:
-        most: How many may be open together.
-        each: How many of one sender.
+        most: Largest number of open requests, for all senders.
+        each: Largest number of open requests of one sender.
     """
 
     __slots__ = ("_each", "_most", "_open", "_total", "_waiting")
@@ -132,12 +133,12 @@ class OpenShares(Generic[T]):
         return not self._total and not self._waiting
 
     def enter(self, sender: str) -> bool:
-        """Open a request of a sender; return whether there is room, and none of its waits."""
-        mine = self._open.get(sender, 0)
-        if sender in self._waiting or self._total >= self._most or mine >= self._each:
+        """Open a request of a sender; return False if there is no room, or others of it wait."""
+        count = self._open.get(sender, 0)
+        if sender in self._waiting or self._total >= self._most or count >= self._each:
             return False
         self._total += 1
-        self._open[sender] = mine + 1
+        self._open[sender] = count + 1
         return True
 
     def wait(self, sender: str, waiter: T) -> None:
@@ -145,13 +146,13 @@ class OpenShares(Generic[T]):
         self._waiting.setdefault(sender, deque()).append(waiter)
 
     def give_up(self, sender: str, waiter: T) -> None:
-        """Remove a request that waits."""
+        """Remove a waiting request."""
         self._waiting[sender].remove(waiter)
         if not self._waiting[sender]:
             del self._waiting[sender]
 
     def leave(self, sender: str) -> T | None:
-        """End an open request; return the one that is open instead: of the next sender in turn."""
+        """End an open request; return the waiting one that is opened instead, or None."""
         self._total -= 1
         self._open[sender] -= 1
         if not self._open[sender]:
@@ -159,31 +160,31 @@ class OpenShares(Generic[T]):
         if not self._waiting or self._total >= self._most:
             return None
         each = self._each
-        following = next((item for item in self._waiting if self._open.get(item, 0) < each), None)
-        if following is None:
+        next_sender = next((item for item in self._waiting if self._open.get(item, 0) < each), None)
+        if next_sender is None:
             return None
-        line = self._waiting.pop(following)
+        line = self._waiting.pop(next_sender)
         waiter = line.popleft()
         if line:
-            # The next time it is the turn of others.
-            self._waiting[following] = line
+            # The next time, others have their turn.
+            self._waiting[next_sender] = line
         self._total += 1
-        self._open[following] = self._open.get(following, 0) + 1
+        self._open[next_sender] = self._open.get(next_sender, 0) + 1
         return waiter
 
 
-# What each user holds of one kind, counted and in bytes of memory, over all sessions of the user.
+# Shares of users: items of one kind, by number and memory, over all sessions of the user.
 
 
 def own_user(runtime: str) -> str:
-    """Return the user of a runtime where no user is known: itself."""
+    """Return the runtime itself as its user, where users are unknown."""
     return runtime
 
 
 def user_of(message: Message, domain: str) -> str:
     """Return the user that a message counts for: that of its login, else its runtime or sender.
 
-    Another domain is one user: who its users are, and how many, it says itself.
+    Another domain counts as one user, since it alone decides who its users are, and how many.
 
     Args:
         message: The message.
@@ -197,13 +198,13 @@ def user_of(message: Message, domain: str) -> str:
 
 @attrs.define(slots=True)
 class Share:
-    """A number of things, and their bytes of memory."""
+    """A number of items, and their bytes of memory."""
 
     count: int = 0
     size: int = 0
 
     def add(self, count: int, size: int) -> None:
-        """Add to it; a negative count and size take away."""
+        """Add items; negative values remove items."""
         self.count += count
         self.size += size
 
@@ -212,11 +213,11 @@ class UserShares:
     """The shares of the users of one node.
 
     Args:
-        kind: What is counted, in the plural, such as `records`.
+        kind: The items that are counted, in the plural, such as `records`.
         each: The limits of one user.
         together: The limits of all users.
-        user_of: Returns the user of a runtime that holds nothing yet.
-        code: What a user is refused with that has its share; 503 where things only wait.
+        user_of: Returns the user of a runtime that holds no items yet.
+        code: Code of the refusal of a user whose share is used up; 503 if items only wait.
     """
 
     def __init__(
@@ -254,19 +255,19 @@ class UserShares:
         return runtime in self._runtimes
 
     def refusal(self, runtime: str, count: int, size: int) -> Refused | None:
-        """Return why a runtime gets no more; None: it may have it.
+        """Return why a runtime gets no further items, or None.
 
         Args:
             runtime: Address of the runtime.
-            count: How many.
+            count: Number of items.
             size: Their bytes of memory.
         """
         kind = self._kind
-        mine = self._users.get(self.user(runtime)) or Share()
+        share = self._users.get(self.user(runtime)) or Share()
         each, limit, total = self._each, self._limit, self._all
-        if count > 0 and mine.count + count > each.count:
+        if count > 0 and share.count + count > each.count:
             return Refused(self._code, f"a user has at most {each.count} {kind}")
-        if size > 0 and mine.size + size > each.size:
+        if size > 0 and share.size + size > each.size:
             return Refused(self._code, f"a user has at most {each.size} bytes of {kind}")
         if count > 0 and total.count + count > limit.count:
             return Refused(Code.UNAVAILABLE, f"the node has room for {limit.count} {kind}")
@@ -275,41 +276,41 @@ class UserShares:
         return None
 
     def take(self, runtime: str, count: int, size: int) -> None:
-        """Count what a runtime takes, whether it may have it or not; negative: it gives back.
+        """Count the items that a runtime takes, allowed or not; negative: it gives items back.
 
         Args:
             runtime: Address of the runtime.
-            count: How many.
+            count: Number of items.
             size: Their bytes of memory.
         """
-        held = self._runtimes.get(runtime)
-        if held is None:
-            held = self._runtimes[runtime] = self._user_of(runtime), Share()
-        user, mine = held
-        theirs = self._users.setdefault(user, Share())
-        for share in (mine, theirs, self._all):
+        entry = self._runtimes.get(runtime)
+        if entry is None:
+            entry = self._runtimes[runtime] = self._user_of(runtime), Share()
+        user, own = entry
+        of_user = self._users.setdefault(user, Share())
+        for share in (own, of_user, self._all):
             share.add(count, size)
-        if not mine.count:
+        if not own.count:
             del self._runtimes[runtime]
-        if not theirs.count:
+        if not of_user.count:
             del self._users[user]
 
     def give_back(self, runtime: str) -> None:
-        """Count nothing of a runtime any more."""
+        """Remove all items of a runtime from the counts."""
         if runtime in self._runtimes:
-            _, mine = self._runtimes[runtime]
-            self.take(runtime, -mine.count, -mine.size)
+            _, own = self._runtimes[runtime]
+            self.take(runtime, -own.count, -own.size)
 
 
 _HALF: Final = 2
 
 
 class UserQueue(Generic[T]):
-    """What waits in one place, in order; the messages of one user have half of it at most.
+    """A queue in which the messages of one user take at most half of the room.
 
     Args:
-        kind: What waits, in the plural.
-        most: Its limits; of all users together.
+        kind: The items, in the plural.
+        most: Its limits, for all users together.
     """
 
     def __init__(self, kind: str, most: Share) -> None:
@@ -322,16 +323,16 @@ class UserQueue(Generic[T]):
 
     @property
     def items(self) -> tuple[T, ...]:
-        """What waits, in order."""
+        """The waiting items, in order."""
         return tuple(item for item, _, _ in self._items)
 
     def put(self, item: T, user: str, size: int) -> Refused | None:
-        """Have an item wait; return why it cannot, None if it does.
+        """Add an item; return the refusal if there is no room, or None.
 
         Args:
             item: The item.
             user: The user that it counts for.
-            size: Its bytes.
+            size: Number of bytes of the item.
         """
         refusal = self._shares.refusal(user, 1, size)
         if refusal is None:
@@ -341,19 +342,19 @@ class UserQueue(Generic[T]):
 
     def take(self, most: int | None = None) -> list[T]:
         """Take out the first items, `most` of them at most."""
-        taken: list[T] = []
-        while self._items and len(taken) != most:
+        items: list[T] = []
+        while self._items and len(items) != most:
             item, user, size = self._items.popleft()
             self._shares.take(user, -1, -size)
-            taken.append(item)
-        return taken
+            items.append(item)
+        return items
 
 
 class UserTurns(Generic[T]):
-    """What waits in one place, in order for each user; the users take turns.
+    """A queue that keeps the order of each user's items; the users take turns.
 
     Args:
-        most: How much waits at most, of all users together.
+        most: Largest number of waiting items, for all users together.
     """
 
     def __init__(self, most: int) -> None:
@@ -365,7 +366,7 @@ class UserTurns(Generic[T]):
         return self._count
 
     def put(self, item: T, user: Hashable) -> T | None:
-        """Have an item of a user wait.
+        """Add an item of a user.
 
         Returns:
             What waits no more, as there is no room: the newest of the user of whom most waits.
@@ -374,7 +375,7 @@ class UserTurns(Generic[T]):
         if self._count < self._most:
             self._count += 1
             return None
-        longest = max(self._items, key=lambda one: (len(self._items[one]), one == user))
+        longest = max(self._items, key=lambda each: (len(self._items[each]), each == user))
         items = self._items[longest]
         over = items.pop()
         if not items:
@@ -392,14 +393,14 @@ class UserTurns(Generic[T]):
         return item
 
 
-# Memory in bytes: what looked-up values and JSON that is kept take.
+# Estimates of memory in bytes, and a cache with a limit of memory.
 
 _MESSAGE: Final = 512
-"""Bytes of a message without its addresses and its body."""
+"""Number of bytes of a message without its addresses and its body."""
 
 
 def json_bytes(value: Json) -> int:
-    """Return the bytes of memory of JSON as objects; what is contained twice counts twice."""
+    """Return the bytes of memory of JSON values; a value that is contained twice counts twice."""
     total, level = 0, [value]
     while level:
         part = level.pop()
@@ -422,13 +423,13 @@ V = TypeVar("V")
 
 
 class Memory(OrderedDict[K, V]):
-    """A mapping that is looked up as often as a plain one, and forgets the oldest when it is full.
+    """A cache that is as fast as a dictionary and forgets the oldest entry when it is full.
 
     Only `keep` adds entries.
 
     Args:
         entries: Maximum number of entries.
-        size: Maximum bytes of the texts that the entries are kept with.
+        size: Maximum number of bytes of the texts of all entries.
     """
 
     __slots__ = ("_entries", "_left", "_size", "_sizes")
@@ -441,12 +442,12 @@ class Memory(OrderedDict[K, V]):
         self._sizes: Final = dict[K, int]()
 
     def keep(self, key: K, value: V, texts: Iterable[str]) -> V:
-        """Keep and return a value; one that is larger than the whole memory is only returned.
+        """Keep and return a value; one that is larger than the whole cache is only returned.
 
         Args:
             key: The key.
             value: The value.
-            texts: The texts that it holds, and its key; all else is small.
+            texts: The texts in the value and its key; the rest counts as small.
         """
         size = sum(map(getsizeof, texts))
         if size > self._size:
@@ -469,20 +470,20 @@ class Memory(OrderedDict[K, V]):
         self._left = self._size
 
 
-# What all sandbox processes of one host may use together, and which more may start (T16).
+# Limits of all sandbox processes of one host together (T16).
 
 MIB: Final = 1_048_576
-"""Bytes of a mebibyte."""
+"""Number of bytes of a mebibyte."""
 
 
 @final
 @attrs.frozen
 class SandboxTotals:
-    """What all sandbox processes of a runtime may use together.
+    """The resources that all sandbox processes of a runtime may use together.
 
     Attributes:
         memory: Bytes of memory; at least those of one process, `SANDBOX_MEMORY`.
-        cpu: Processors.
+        cpu: Number of processors.
 
     Raises:
         TypeError: A value is no number.
@@ -503,15 +504,15 @@ class SandboxTotals:
 
 
 TOTALS: Final = SandboxTotals()
-"""Those of a host that is not configured."""
+"""The totals of a host that is not configured."""
 
 
 class SandboxAdmission:
     """The sandbox processes of one host.
 
     Args:
-        totals: What they may use together.
-        is_grouped: Whether the kernel bounds them together.
+        totals: The resources that they may use together.
+        is_grouped: Whether the kernel limits them together.
     """
 
     def __init__(self, totals: SandboxTotals, *, is_grouped: bool) -> None:
@@ -520,14 +521,14 @@ class SandboxAdmission:
         self._running = 0
 
     def enter(self) -> str | None:
-        """Count one more; if it may not start, return why, and count none."""
+        """Count one more process, or return the reason why none may start."""
         refusal = self._refusal()
         if refusal is None:
             self._running += 1
         return refusal
 
     def leave(self) -> None:
-        """Note that one has ended."""
+        """Note that a process has ended."""
         self._running -= 1
 
     def _refusal(self) -> str | None:
@@ -559,11 +560,11 @@ class SandboxAdmission:
 # client has a session after milliseconds, and its link no longer counts.
 
 _IPV6_SITE_BITS: Final = 64
-"""Bits of an IPv6 address that name its network; a host chooses the rest (RFC 4291)."""
+"""Number of bits of an IPv6 address for its network; a host chooses the rest (RFC 4291)."""
 
 
 def host_key(host: str) -> str:
-    """Return the key under which the connections of one host count; of IPv6 its /64 network."""
+    """Return the key by which connections of one host are counted; for IPv6 its /64 network."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -579,9 +580,9 @@ class UnauthenticatedLinks:
     """The links that have no session yet.
 
     Args:
-        rate: How often one host may connect.
-        most: How many such links there may be.
-        most_per_host: How many such links of one host there may be.
+        rate: Rate at which one host may connect.
+        most: Largest number of such links.
+        most_per_host: Largest number of such links of one host.
     """
 
     __slots__ = ("_buckets", "_by_host", "_everybody", "_most", "_most_per_host", "_next")
@@ -598,9 +599,9 @@ class UnauthenticatedLinks:
         return len(self._everybody)
 
     def knock(self, host: str, now: float) -> tuple[int, int | None] | None:
-        """Accept a link; None: its host connects too often.
+        """Count a new link, or return None if its host connects too often.
 
-        Else its number here, and that of the link to close for it, if any.
+        Otherwise return its number, and the number of the link to close for it, if any.
 
         Args:
             host: IP address of the other end.
@@ -618,7 +619,7 @@ class UnauthenticatedLinks:
         return self._next, makes_room
 
     def forget(self, number: int) -> None:
-        """Count a link no longer: it has a session now, or is closed."""
+        """Stop counting a link, which has a session now or is closed."""
         known = self._everybody.pop(number, None)
         if known is None:
             return
@@ -629,19 +630,19 @@ class UnauthenticatedLinks:
             del self._by_host[key]
 
     def room(self, now: float) -> int:
-        """Return how many links may come at once, without closing one that is too young for it.
+        """Return how many links may come at once without closing one that is too young.
 
         Args:
             now: Seconds on the host's clock.
         """
-        left = min(ACCEPT_BATCH, self._most - len(self._everybody))
-        if left > 0:
-            return int(left)
+        free = min(ACCEPT_BATCH, self._most - len(self._everybody))
+        if free > 0:
+            return int(free)
         oldest = islice(self._everybody.values(), ACCEPT_BATCH)
         return sum(since + ACCEPT_GRACE <= now for _, since in oldest)
 
     def _oldest(self, key: str) -> int | None:
-        """Return the link to close for one more of a host; None: there is no need."""
+        """Return the link to close for one more of a host, or None if there is room."""
         neighbours = self._by_host.get(key)
         if neighbours and len(neighbours) >= self._most_per_host:
             return next(iter(neighbours))
@@ -651,13 +652,13 @@ class UnauthenticatedLinks:
 
 
 class HostShares:
-    """Connections that are open, by host: no host can have them all.
+    """The number of open connections of each host, limited so that no host has all of them.
 
-    Memory: one number for each host that has a connection.
+    Memory: one number for each host with a connection.
 
     Args:
-        most: How many there may be.
-        most_per_host: How many of one host.
+        most: Largest number of connections.
+        most_per_host: Largest number of connections of one host.
     """
 
     __slots__ = ("_by_host", "_most", "_most_per_host")
@@ -671,7 +672,7 @@ class HostShares:
         return self._by_host.total()
 
     def enter(self, host: str) -> bool:
-        """Count one more connection of a host if the limits allow it; return whether they do."""
+        """Count one more connection of a host, if the limits allow it; return whether they do."""
         key = host_key(host)
         if len(self) >= self._most or self._by_host[key] >= self._most_per_host:
             return False
@@ -679,7 +680,7 @@ class HostShares:
         return True
 
     def leave(self, host: str) -> None:
-        """Count one connection less of a host, which was counted by `enter`."""
+        """Remove one connection of a host, which was counted by `enter`."""
         key = host_key(host)
         self._by_host[key] -= 1
         if not self._by_host[key]:

@@ -1,4 +1,4 @@
-"""One deadline for many keys: which keys are due, without a look at all of them."""
+"""Deadlines of many keys: finds the keys that are due without a check of all of them."""
 
 import heapq
 import math
@@ -16,8 +16,8 @@ K = TypeVar("K", str, int, tuple[str, str])
 class Alarms(Generic[K]):
     """The next due time of each key.
 
-    A key whose time moves further away keeps its earlier time. The key is then due too early
-    once, and the caller sets it anew.
+    A key whose time is moved to a later one keeps its earlier time. It is then due too early once,
+    and the caller sets it again.
     """
 
     __slots__ = ("_heap", "_when")
@@ -27,16 +27,16 @@ class Alarms(Generic[K]):
         self._when: dict[K, float] = {}
 
     def set(self, key: K, when: float) -> None:
-        """Have a key due, at the latest at a time.
+        """Schedule a key; an earlier time stays.
 
         Args:
-            key: The key; an earlier time that it already has stays.
+            key: The key.
             when: Seconds on the host's clock; infinity: the key is never due.
         """
         if when == math.inf:
             self._when.pop(key, None)
             if not self._when:
-                self._heap.clear()  # of times that count no more
+                self._heap.clear()  # its entries are outdated
         elif when < self._when.get(key, math.inf):
             self._when[key] = when
             heapq.heappush(self._heap, (when, key))
@@ -49,29 +49,29 @@ class Alarms(Generic[K]):
         return heap[0][0] if heap else math.inf
 
     def due(self, now: float) -> list[K]:
-        """Take out the keys that are due, earliest first; set them anew."""
+        """Take out the keys that are due, earliest first; the caller sets them again."""
         keys: list[K] = []
         while self.deadline() <= now:
             keys.append(self.pop())
         return keys
 
     def pop(self) -> K:
-        """Take out the key whose time is first, after `deadline` said that there is one."""
+        """Take out the key with the earliest time; `deadline` tells whether there is one."""
         _, key = heapq.heappop(self._heap)
         del self._when[key]
         return key
 
 
-# When a sandbox process is asked for a sign of life, and when it is ended for its silence.
+# The liveness of a sandbox process: when it is asked for a sign of life, and when it is ended.
 
 
 @attrs.frozen
 class ProcessorTime:
-    """What a process had of the processors since it was started.
+    """The processor time of a process since its start.
 
     Attributes:
-        ran: Seconds it ran.
-        waited: Seconds it could have run, and other processes ran.
+        ran: Seconds in which it ran.
+        waited: Seconds in which it was ready while other processes ran.
     """
 
     ran: float
@@ -79,11 +79,11 @@ class ProcessorTime:
 
 
 IDLE = ProcessorTime(0.0, 0.0)
-"""The processor time of what is no process, or of one that is not measured."""
+"""The processor time of a sandbox that is no process, or is not measured."""
 
 
 class Sign(Enum):
-    """What is done when the time of `SignsOfLife.due` has come."""
+    """The action that is due at the time `SignsOfLife.due`."""
 
     ASK = auto()
     END = auto()
@@ -91,11 +91,11 @@ class Sign(Enum):
 
 
 class SignsOfLife:
-    """The signs of life of one sandbox, from when it is ready.
+    """The signs of life of one sandbox, after it is ready.
 
     Attributes:
-        due: When to call `timed_out`; `math.inf` before it is ready.
-        is_owed: True if it was asked for a sign and has not given it.
+        due: Time of the next call of `timed_out`; `math.inf` before it is ready.
+        is_owed: True if it was asked for a sign of life and has not given one.
     """
 
     __slots__ = ("_asked", "_then", "due", "is_owed")
@@ -107,16 +107,16 @@ class SignsOfLife:
         self._then = IDLE
 
     def alive(self, now: float) -> None:
-        """Take a sign of life."""
+        """Note a sign of life."""
         self.is_owed = False
         self.due = now + SANDBOX_BEAT
 
     def silence(self, now: float) -> float:
-        """Return the seconds for which a sign of life is owed."""
+        """Return the seconds for which a sign of life has been owed."""
         return now - self._asked
 
     def timed_out(self, now: float, used: ProcessorTime) -> Sign:
-        """Return what its host has to do.
+        """Return the action for the host.
 
         Args:
             now: The time.
@@ -128,7 +128,7 @@ class SignsOfLife:
             self.due = now + SANDBOX_SILENCE
             return Sign.ASK
         if now - self.due > LATE:
-            # Late itself: the sign of life may wait in the pipe, unread.
+            # This call is late: the sign of life may be unread in the pipe.
             self._asked, self._then = now, used
             self.due = now + SANDBOX_SILENCE
             return Sign.WAIT

@@ -1,6 +1,6 @@
-"""The request that policies decide on, and the attributes a condition may ask about (POL-04, POL-11).
+"""The request that policies decide on, and the attributes that conditions test (POL-04, POL-11).
 
-Beside the attributes of the protocol's table stand a few of ours: whose role, which runtime,
+Besides the attributes of the protocol's table there are a few of ours: the role, the runtime,
 whether the sender has logged in, whether the resource is the sender's own.
 """
 
@@ -23,20 +23,20 @@ from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
 
 Value: TypeAlias = str | int | float | bool | frozenset[str]
-"""Values of an attribute."""
+"""The value of an attribute, or several values."""
 
 Owns: TypeAlias = Callable[[str, str], bool]
-"""A test whether an address is of a runtime's session."""
+"""Returns whether an address belongs to the session of a runtime."""
 
 
 class Locals(Protocol):
     """The addresses of one runtime, as its Message BUS knows them."""
 
     def is_local(self, address: str) -> bool:
-        """Return whether an address is one of the runtime."""
+        """Return whether an address belongs to the runtime."""
 
     def hyperties(self, address: str) -> frozenset[str]:
-        """Return the names of the hyperties here that an address belongs to."""
+        """Return the names of the local hyperties that an address belongs to."""
 
 
 @attrs.frozen(slots=True, eq=False)
@@ -55,13 +55,13 @@ class Passing:
 
 
 _moment: Final = lru_cache(maxsize=8)(datetime.fromtimestamp)
-"""Return a second in one time zone: most messages of a second ask for the same."""
+"""Returns the date and time of a second in a time zone; cached, since many messages share one."""
 
 _REMEMBERED: Final = 4096
-"""Addresses and users whose parts are kept; the same ones come again and again."""
+"""Number of addresses and users whose parts are cached, since the same ones come again."""
 
 domain: Final = lru_cache(_REMEMBERED)(addresses.domain_of)
-"""Return the domain that serves an address."""
+"""Returns the domain that serves an address."""
 
 _host_of: Final = lru_cache(_REMEMBERED)(addresses.host_of)
 
@@ -70,14 +70,14 @@ _LISTS: Final = ("resources", "childrenResources")
 
 @attrs.frozen(eq=False)
 class Place:
-    """The place where messages are judged, a node or a runtime; the same for all of them.
+    """The node or runtime that judges messages; the same for all messages.
 
     Attributes:
         domain: The domain of the node or runtime.
-        zone: Where its clock hangs: what time of the day it is there.
-        owns: Tests whether an address is of a runtime's session; None: unknown.
-        sessions: Where sessions are opened.
-        allocation: Where addresses are allocated.
+        zone: The time zone of its clock.
+        owns: Returns whether an address belongs to the session of a runtime; None: unknown.
+        sessions: The address at which sessions are opened.
+        allocation: The address at which addresses are allocated.
     """
 
     domain: str
@@ -97,18 +97,18 @@ class Place:
 
 @attrs.frozen(slots=True, eq=False)
 class Request:
-    """One message and all that a condition may ask about it. Never changes.
+    """One message and everything that conditions may test of it; immutable.
 
     Attributes:
-        message: What is judged.
-        runtime: Over whose session it came; None: it has none yet.
+        message: The message that is judged.
+        runtime: The runtime over whose session it came; None: no session yet.
         identity: Identity of that session; None: no login.
         now: Seconds since the epoch.
-        place: Where it is judged.
-        about: What it is judged for alone, if it names several; None: what it names.
-        known: Attributes that were asked for already; kept by the reader.
-        sender: Sender, as the receiver of the message is told; None: not known.
-        passing: How it passes a runtime; None: a node judges it.
+        place: The node or runtime that judges it.
+        about: The one resource it is judged for, if it names several; None: all it names.
+        known: Attributes that were read already; filled by the reader.
+        sender: The sender's identity for the receiver of the message; None: unknown.
+        passing: Its passage through a runtime; None: a node judges it.
     """
 
     message: Message
@@ -123,13 +123,13 @@ class Request:
 
     @property
     def vouched(self) -> Identity | None:
-        """The issuer of the sender's identity; none once the credentials are over."""
+        """The sender's identity at its issuer; None once the credentials are over."""
         identity = self.identity
         return identity if identity is not None and self.now < identity.until else None
 
     @property
     def user(self) -> str | None:
-        """User of the session; in a runtime, the user that the receiver of the message is told."""
+        """User of the session; in a runtime, the user in the sender's identity."""
         if self.passing is None:
             vouched = self.vouched
             return None if vouched is None else vouched.user
@@ -149,7 +149,7 @@ class Request:
 
 
 def subjects(request: Request) -> tuple[str | None, ...]:
-    """Return the subjects of a message: each address it names; if none, the receiver.
+    """Return the subjects of a message: each address it names, or the receiver if it names none.
 
     An entry that is no text is None. A session is opened for a runtime, and addresses
     are allocated for a scheme of the node's domain (POL-18).
@@ -183,7 +183,7 @@ def _named_resources(message: Message) -> list[Json]:
 
 
 def _text(named: Json) -> str | None:
-    """Return an address in canonical form, and other text as it is."""
+    """Return an address in canonical form, and other text unchanged."""
     if not isinstance(named, str):
         return None
     try:
@@ -200,7 +200,7 @@ _SEARCHING: Final = "discovery"
 _PLAIN: Final = "message"
 
 Read: TypeAlias = Callable[[Request], Value | None]
-"""Returns an attribute; None: it cannot be had."""
+"""Returns the value of an attribute; None: it is not available."""
 
 
 class Form(Enum):
@@ -223,12 +223,12 @@ class Attribute:
     """One row of the table.
 
     Attributes:
-        name: What conditions call it.
-        form: What it looks like.
-        read: Returns it.
-        meaning: What it is, in words.
-        missing: When it cannot be had; empty: it always can.
-        words: What it can be, where that is known.
+        name: Its name in conditions.
+        form: The form of its values.
+        read: Returns its value.
+        meaning: Its meaning, in words.
+        missing: When it is not available; empty: it always is.
+        words: Its possible values, if they are known.
     """
 
     name: str
@@ -240,7 +240,7 @@ class Attribute:
 
 
 def reader(attribute: Attribute) -> Read:
-    """Return how an attribute is read: once per message, however often it is asked for."""
+    """Return the function that reads an attribute: once per message, however often it is needed."""
     name, read = attribute.name, attribute.read
 
     def recall(request: Request) -> Value | None:
@@ -284,7 +284,7 @@ def _roles(request: Request) -> Value | None:
 
 
 def _caller(request: Request) -> SenderIdentity | None:
-    """Return the sender; without a user, if that has logged in here, and the login is over."""
+    """Return the sender; without a user if the user has logged in here and the login is over."""
     sender = request.sender
     is_believed = request.passing is not None
     if sender is None or is_believed or sender.vouched_by is not VouchedBy.IDENTITY_PROVIDER:
@@ -341,7 +341,7 @@ def _users(request: Request) -> Value | None:
     return frozenset((*known, *map(_short, known)))
 
 
-# ---- what it is about
+# ---- subject of the message
 
 
 def _kinds(request: Request) -> Value | None:
@@ -353,7 +353,7 @@ def _kinds(request: Request) -> Value | None:
 
 
 def _action(request: Request) -> Value | None:
-    """Return the verb; what is asked of session control by the name of the method."""
+    """Return the verb; for session control, the name of the method."""
     message = request.message
     if message.to == request.place.sessions and message.type is MessageType.EXECUTE:
         method = message.body.get("method")
@@ -377,12 +377,12 @@ def _resource_scheme(request: Request) -> Value | None:
 
 
 def _auth(request: Request) -> Value | None:
-    said = request.message.body.get("auth", False)
-    return said if isinstance(said, bool) else None
+    value = request.message.body.get("auth", False)
+    return value if isinstance(value, bool) else None
 
 
 def _about(request: Request) -> Value | None:
-    """Return what a message is for: by its receiver, and by its sender if that says nothing."""
+    """Return the purpose of a message: by its receiver or, if that is unspecific, by its sender."""
     message = request.message
     for end in (message.to, message.from_):
         for word, fits in KINDS.items():
@@ -417,7 +417,7 @@ KINDS: Final[dict[str, Callable[[str], bool]]] = {
         end.endswith(("/sm", "/subscription", "/changes", "/observers")) or "/children/" in end
     ),
 }
-"""Purposes of messages, by their addresses; the first that fits."""
+"""Purposes of messages, by their addresses; the first match is valid."""
 
 _METHODS: Final = frozenset(str(each) for each in SessionMethod)
 _ACTIONS: Final = (*(str(each) for each in MessageType), *(str(each) for each in SessionMethod))
@@ -471,7 +471,7 @@ ATTRIBUTES: Final = {row.name: row for row in _ROWS}
 """All attributes, by name."""
 
 ALIASES: Final = {"srcDomain": "srcSPDomain"}
-"""Other names of some of them, as the protocol's own example has one (POL-11)."""
+"""Other names of some attributes; the protocol's own example uses one (POL-11)."""
 
 RESOURCE: Final = frozenset({"resource", "resourceScheme", "ownResource"})
 """Attributes that differ between the addresses one message names."""

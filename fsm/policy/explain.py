@@ -1,9 +1,9 @@
-"""Explanations of policies: why they decide as they do, and rules that never decide anything.
+"""Explanations of policies: why they decide as they do, and rules that never decide.
 
-`explain` shows every element and every comparison for one message. `review` finds what is odd
-about policies that can be used, and reports only what is certain. A rule is covered by another
-if whatever the first asks the second asks too: comparisons that are joined by "and" are looked
-into, every other condition is compared as a whole.
+`explain` shows every element and every comparison for one message. `review` finds probable mistakes
+in policies that can be used, and reports only certain ones. A rule is covered by another if every
+condition of the second is implied by conditions of the first: comparisons that are joined by "and"
+are compared one by one, every other condition as a whole.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ from fsm.policy.terms import Algorithm, Direction, Operator, Result
 
 @attrs.frozen
 class Seen:
-    """The result of a condition.
+    """The result of a condition, with its parts.
 
     Attributes:
         text: The comparison, or the word that joins its parts.
-        outcome: Whether it holds; None: that cannot be known.
-        value: What the attribute was; None: it could not be had, or it is no comparison.
+        outcome: Whether it holds; None: unknown.
+        value: The value of the attribute; None: not available, or it is no comparison.
     """
 
     text: str
@@ -42,9 +42,9 @@ class Finding:
 
     Attributes:
         path: The element: `set`, `set/policy` or `set/policy/rule`.
-        is_addressed: Whether the message goes its direction.
-        target: How its target came out; None: it has none.
-        condition: How its condition came out; None: it has none.
+        is_addressed: Whether the message has its direction.
+        target: The result of its target; None: it has no target.
+        condition: The result of its condition; None: it has no condition.
     """
 
     path: str
@@ -59,10 +59,10 @@ class Explanation:
     """A decision and its reasons.
 
     Attributes:
-        verdict: What the policies say.
-        effective: What the enforcement point makes of it.
+        verdict: The verdict of the policies.
+        effective: The result at the enforcement point.
         findings: Every element, in the order of evaluation, outer ones first.
-        missing: Attributes that could not be had, and why.
+        missing: Attributes that were not available, and why.
     """
 
     verdict: decisions.Verdict
@@ -72,9 +72,9 @@ class Explanation:
 
 
 def explain(book: model.Book, request: Request) -> Explanation:
-    """Judge a message and explain each step; by the same functions as a node judges.
+    """Judge a message and explain each step, by the functions that a node uses.
 
-    Of a message that names several resources, the deciding one is explained.
+    For a message that names several resources, the deciding one is explained.
 
     Args:
         book: The policies.
@@ -82,9 +82,9 @@ def explain(book: model.Book, request: Request) -> Explanation:
     """
     pdp = decisions.Pdp(book)
     verdict = pdp.decide(request)
-    alone = [decisions.about(request, subject) for subject in subjects(request)]
-    if len(alone) > 1:
-        request = next(each for each in alone if pdp.decide(each).result is verdict.result)
+    requests = [decisions.about(request, subject) for subject in subjects(request)]
+    if len(requests) > 1:
+        request = next(each for each in requests if pdp.decide(each).result is verdict.result)
     walks = (each.walk() for each in model.in_order(book.sets))
     findings = [_finding(request, path, element) for walk in walks for path, element in walk]
     happens = effective(verdict, book.default)
@@ -92,7 +92,7 @@ def explain(book: model.Book, request: Request) -> Explanation:
 
 
 def effective(verdict: decisions.Verdict, default: Result) -> Result:
-    """Return what happens to the message: an undecided message is denied (POL-14, POL-15).
+    """Return the effect on the message: an undecided message is denied (POL-14, POL-15).
 
     Args:
         verdict: The verdict of the policies.
@@ -104,7 +104,7 @@ def effective(verdict: decisions.Verdict, default: Result) -> Result:
 
 
 def missing(request: Request) -> dict[str, str]:
-    """Return which attributes could not be had when a message was judged, and why."""
+    """Return the attributes that were not available when a message was judged, and why."""
     return {
         name: ATTRIBUTES[name].missing for name, value in request.known.items() if value is None
     }
@@ -160,29 +160,29 @@ _STRONGER: Final = {
     Algorithm.DENY_OVERRIDES: Result.DENY,
     Algorithm.PERMIT_OVERRIDES: Result.PERMIT,
 }
-"""The result that ends the evaluation of a level."""
+"""The result that ends the evaluation of a level, by algorithm."""
 
 
 @attrs.frozen
 class Remark:
-    """One odd thing.
+    """A probable mistake in a policy.
 
     Attributes:
-        path: Where.
-        what: What is odd, and what to do.
+        path: Path of the element.
+        what: The mistake and its remedy.
     """
 
     path: str
     what: str
 
 
-def review(one: model.PolicySet) -> list[Remark]:
-    """Look for what its author cannot have meant."""
-    remarks = list(_duties(one, one.id, tuple(Result)))
-    if not one.parts:
-        remarks.append(Remark(one.id, "has no policies, so nothing of it ever applies"))
-    for policy in one.parts:
-        remarks += _of_policy(policy, one)
+def review(policy_set: model.PolicySet) -> list[Remark]:
+    """Return probable mistakes of a policy set's author."""
+    remarks = list(_duties(policy_set, policy_set.id, tuple(Result)))
+    if not policy_set.parts:
+        remarks.append(Remark(policy_set.id, "has no policies, so nothing of it ever applies"))
+    for policy in policy_set.parts:
+        remarks += _of_policy(policy, policy_set)
     return remarks
 
 
@@ -220,16 +220,16 @@ def _duties(
 
 
 def _never(*elements: model.Element) -> str:
-    """Return why no message can be meant by a rule in a policy in a set; empty: one can."""
+    """Return why no message matches a rule in a policy in a set; empty: one may match."""
     if {Direction.IN, Direction.OUT} <= {element.direction for element in elements}:
         return "no message is incoming and outgoing"
-    asked = [condition for element in elements for condition in _asked_by(element)]
-    wanted: dict[str, frozenset[Value]] = {}
-    for each in asked:
+    conditions = [condition for element in elements for condition in _asked_by(element)]
+    common: dict[str, frozenset[Value]] = {}
+    for each in conditions:
         if isinstance(each, model.Leaf) and each.operator in _EXACT:
             name, values = each.attribute.name, _values(each)
-            wanted[name] = wanted.get(name, values) & values
-            if not wanted[name]:
+            common[name] = common.get(name, values) & values
+            if not common[name]:
                 return f"{name} cannot be all that is asked of it at once"
     return ""
 
@@ -244,20 +244,20 @@ def _values(leaf: model.Leaf) -> frozenset[Value]:
 def _covering(
     rules: Sequence[model.Element], place: int, combining: Algorithm
 ) -> model.Element | None:
-    """Return the rule that decides whenever the one at a place could."""
+    """Return the rule that decides whenever the rule at an index could."""
     rule, stronger = rules[place], _STRONGER.get(combining)
-    others = list(rules[:place])
+    stronger_rules = list(rules[:place])
     if stronger is not None:
         later = () if rule.effect is stronger else rules[place + 1 :]
-        others = [other for other in (*others, *later) if other.effect is stronger]
-    return next((other for other in others if _covers(other, rule)), None)
+        stronger_rules = [other for other in (*stronger_rules, *later) if other.effect is stronger]
+    return next((other for other in stronger_rules if _covers(other, rule)), None)
 
 
 def _covers(other: model.Element, rule: model.Element) -> bool:
     if other.direction not in {Direction.BOTH, rule.direction}:
         return False
     return all(
-        any(_implies(ours, theirs) for ours in _asked_by(rule)) for theirs in _asked_by(other)
+        any(_implies(each, theirs) for each in _asked_by(rule)) for theirs in _asked_by(other)
     )
 
 

@@ -1,8 +1,8 @@
-"""Conditions, rules, policies, policy sets, and all a node judges by (POL-06..POL-09).
+"""Conditions, rules, policies, policy sets, and the book that a node judges by (POL-06..POL-09).
 
-A condition is comparisons, joined by not, anyOf and allOf. It is true, false, or neither, when
-an attribute cannot be had and the rest does not decide it alone. The order of its parts makes
-no difference.
+A condition consists of comparisons, joined by not, anyOf and allOf. It is true, false, or unknown:
+when an attribute is not available and the other parts do not decide it alone. The order of its
+parts makes no difference.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -17,7 +17,7 @@ from fsm.policy.terms import Algorithm, Direction, Moment, Operator, Result
 from specs.jsonvalue import JsonObject
 
 Check: TypeAlias = Callable[[Request], bool | None]
-"""A test of a condition; None: the result cannot be known."""
+"""Evaluates a condition for a request; None: the result is unknown."""
 
 
 @attrs.frozen
@@ -25,7 +25,7 @@ class Leaf:
     """One comparison.
 
     Attributes:
-        parameters: As they were written; any of them may fit.
+        parameters: The parameters as they were written; any of them may match.
         test: The comparison.
     """
 
@@ -37,21 +37,21 @@ class Leaf:
 
 @attrs.frozen
 class Not:
-    """The contrary."""
+    """The negation of a condition."""
 
     of: "Condition"
 
 
 @attrs.frozen
 class AllOf:
-    """All of them; of none: always."""
+    """The conjunction of conditions; without parts it is true."""
 
     parts: tuple["Condition", ...]
 
 
 @attrs.frozen
 class AnyOf:
-    """At least one of them."""
+    """The disjunction of conditions."""
 
     parts: tuple["Condition", ...]
 
@@ -63,7 +63,7 @@ ALWAYS: Final = AllOf(())
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
-    """Go through all comparisons of a condition."""
+    """Yield all comparisons of a condition."""
     match condition:
         case Leaf():
             yield condition
@@ -75,7 +75,7 @@ def leaves(condition: Condition) -> Iterator[Leaf]:
 
 
 def check_of(condition: Condition) -> Check | None:
-    """Make a function of a condition; None: it always holds."""
+    """Return a function that evaluates a condition, or None if the condition always holds."""
     if condition == ALWAYS:
         return None
     return _check(condition)
@@ -113,17 +113,17 @@ def _contrary(check: Check) -> Check:
 
 
 def _combine(checks: Sequence[Check], *, decisive: bool) -> Check:
-    """Return the check of all parts: an outcome of a part that is `decisive` decides alone."""
+    """Return the check of all parts; a part with the outcome `decisive` decides alone."""
     if len(checks) == 1:
         return checks[0]
 
     def combined(request: Request) -> bool | None:
         outcome: bool | None = not decisive
         for check in checks:
-            found = check(request)
-            if found is decisive:
+            result = check(request)
+            if result is decisive:
                 return decisive
-            if found is None:
+            if result is None:
                 outcome = None
         return outcome
 
@@ -132,14 +132,14 @@ def _combine(checks: Sequence[Check], *, decisive: bool) -> Check:
 
 @attrs.frozen
 class Task:
-    """Something to be done along with a decision (POL-13).
+    """An obligation or advice that accompanies a decision (POL-13).
 
     Attributes:
-        do: What: `log`, `count`, `stamp`, `durable`; what the node does not know, it cannot do.
-        when: Before the message goes on, or after it went.
-        name: Of the counter.
-        text: What to write.
-        is_advice: Whether nothing follows if it cannot be done.
+        do: The action: `log`, `count`, `stamp` or `durable`; a node cannot fulfil an unknown one.
+        when: Before or after the message is forwarded.
+        name: Name of the counter.
+        text: The text to write.
+        is_advice: Whether the decision stands if it cannot be fulfilled.
     """
 
     do: str
@@ -150,7 +150,7 @@ class Task:
 
 
 Duties: TypeAlias = dict[Result, tuple[Task, ...]]
-"""Obligations and advice by the decision they belong to (C-61)."""
+"""Obligations and advice, by the decision they belong to (C-61)."""
 
 
 @attrs.frozen(kw_only=True)
@@ -158,17 +158,17 @@ class Element:
     """A rule, a policy that has rules, or a set that has policies (POL-06..POL-08).
 
     Attributes:
-        id: Its name among its neighbours.
-        target: To which messages it applies at all.
-        direction: Likewise (POL-17).
-        priority: Its place among its neighbours, the smallest first; those with the
-            same stand in the order of the document (C-61).
-        duties: What is to be done along with its decisions.
+        id: Its name, unique among its neighbours.
+        target: The messages to which it applies at all.
+        direction: The direction of the messages to which it applies (POL-17).
+        priority: Its rank among its neighbours, the smallest first; equal ones keep the order of
+            the document (C-61).
+        duties: The tasks that accompany its decisions.
         parts: Rules of a policy, policies of a set.
-        combining: How the results of its parts become one.
-        effect: Permit or deny, of a rule; None: it is none.
-        condition: Which messages a rule is about.
-        reason: Half a sentence of a rule for the refused sender; empty: none is given.
+        combining: The algorithm that combines the results of its parts.
+        effect: Permit or deny, for a rule; None: it is no rule.
+        condition: The condition of a rule.
+        reason: The reason of a rule for the refused sender, as half a sentence; empty: none.
     """
 
     id: str
@@ -183,14 +183,14 @@ class Element:
     reason: str = ""
 
     def walk(self, above: str = "") -> Iterator[tuple[str, "Element"]]:
-        """Go through it and all below, outer ones first: `set/policy/rule`, and the element."""
+        """Yield this element and all below it with paths `set/policy/rule`, outer ones first."""
         path = f"{above}{self.id}"
         yield path, self
         for part in in_order(self.parts):
             yield from part.walk(f"{path}/")
 
     def conditions(self) -> Iterator[Leaf]:
-        """Go through all comparisons in it."""
+        """Yield all comparisons in this element."""
         for _, each in self.walk():
             yield from leaves(each.target)
             yield from leaves(each.condition)
@@ -204,13 +204,13 @@ class Element:
 @final
 @attrs.frozen(kw_only=True)
 class PolicySet(Element):
-    """Policies and how their results become one: what stands in one file (POL-08).
+    """Policies and the algorithm that combines their results: the content of one file (POL-08).
 
     Attributes:
-        version: Its author's name for this version of it.
-        update: When its author changed it last, as text.
-        source: The file it came from, or its sender.
-        document: It, as it was read.
+        version: Its author's name for this version.
+        update: The time of its last change by the author, as text.
+        source: The file that it came from, or its sender.
+        document: The document from which it was read.
     """
 
     version: str = ""
@@ -221,13 +221,13 @@ class PolicySet(Element):
 
 @attrs.frozen(kw_only=True)
 class Book:
-    """All that a node judges by at one moment.
+    """All policies that a node judges by at one moment.
 
     Attributes:
-        sets: In the order in which they were given.
-        combining: How their results become one.
-        default: What happens to a message that nothing applies to (POL-15).
-        version: Counts up with each change (POL-03).
+        sets: The sets, in the order in which they were given.
+        combining: The algorithm that combines their results.
+        default: The result for a message to which no policy applies (POL-15).
+        version: Number of the version, which rises with each change (POL-03).
     """
 
     sets: tuple[PolicySet, ...] = ()
@@ -236,7 +236,7 @@ class Book:
     version: int = 1
 
     def set_of(self, name: str) -> PolicySet | None:
-        """Return the set of a name."""
+        """Return the set with a name, or None."""
         return next((each for each in self.sets if each.id == name), None)
 
 

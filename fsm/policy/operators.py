@@ -1,10 +1,10 @@
 """The operators of conditions: their attributes, and their tests (POL-10).
 
-Parameters are read once, when a policy is loaded: an operator that an attribute does not have,
-or a parameter that it never equals, is refused then. For a message, only an attribute can be
-missing. In a pattern of `like`, `*` stands for any text, and no other character is special. Its
-matcher searches each piece between two stars once, from the end of the piece before, so the
-time is linear in the text for every pattern.
+Parameters are read once, when a policy is loaded: an operator that an attribute does not have, or a
+parameter that it never equals, is refused then. For a message, only an attribute can be missing. In
+a pattern of `like`, `*` matches any text, and no other character is special. The matcher searches
+each piece between two stars once, from the end of the piece before, so the time is linear in the
+text for every pattern.
 """
 
 import re
@@ -26,12 +26,12 @@ _ANY = "*"
 
 @attrs.frozen(slots=True)
 class Pattern:
-    """A pattern, cut at its stars.
+    """A pattern, split at its stars.
 
     Attributes:
-        head: What the text must begin with; all of it, if there is no star.
-        middle: What must follow, in this order, somewhere.
-        tail: What it must end with; None: there is no star.
+        head: The beginning of the text; the whole text if there is no star.
+        middle: The pieces that must follow, in this order.
+        tail: The end of the text; None: there is no star.
     """
 
     head: str
@@ -40,30 +40,30 @@ class Pattern:
 
     @classmethod
     def read(cls, text: str) -> "Pattern":
-        """Cut a pattern at its stars."""
+        """Split a pattern at its stars."""
         head, *rest = text.split(_ANY)
         if not rest:
             return cls(head, (), None)
         return cls(head, tuple(each for each in rest[:-1] if each), rest[-1])
 
     def fits(self, text: str) -> bool:
-        """Return whether the whole of a text is as the pattern says."""
+        """Return whether a whole text matches the pattern."""
         if self.tail is None:
             return text == self.head
         end = len(text) - len(self.tail)
-        at = len(self.head)
-        if end < at or not text.startswith(self.head) or not text.endswith(self.tail):
+        start = len(self.head)
+        if end < start or not text.startswith(self.head) or not text.endswith(self.tail):
             return False
         for piece in self.middle:
-            at = text.find(piece, at, end)
-            if at < 0:
+            start = text.find(piece, start, end)
+            if start < 0:
                 return False
-            at += len(piece)
+            start += len(piece)
         return True
 
 
 Test: TypeAlias = Callable[[Value], bool]
-"""A test of an attribute by one operator with its parameters."""
+"""Returns whether a value of an attribute passes one operator with its parameters."""
 
 _EXACT: Final = (Operator.EQUALS, Operator.IN)
 _ORDER: Final = (Operator.MORE_THAN, Operator.LESS_THAN, Operator.BETWEEN)
@@ -89,7 +89,7 @@ _ENDS: Final = 2
 
 
 class ParameterError(ValueError):
-    """A parameter cannot be compared with the attribute; half a sentence."""
+    """A parameter cannot be compared with the attribute; the text is half a sentence."""
 
 
 def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[object]) -> Test:
@@ -124,7 +124,7 @@ def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[obj
 
 
 def exact_values(attribute: Attribute, parameters: Sequence[object]) -> frozenset[Value]:
-    """Return the parameters of `equals` and `in` as the attribute spells them.
+    """Return the parameters of `equals` and `in` in the spelling of the attribute.
 
     Args:
         attribute: The attribute.
@@ -151,7 +151,7 @@ def _like(patterns: Sequence[Pattern]) -> Test:
 
 
 _Ordered: TypeAlias = tuple[float, str]
-"""Ordered values: a number, or a text that sorts by its meaning."""
+"""A value with an order: a number, or a text that sorts by its meaning."""
 
 
 def _key(value: Value) -> _Ordered:
@@ -177,7 +177,7 @@ def _between(ranges: Sequence[tuple[_Ordered, _Ordered]]) -> Test:
 
 
 def _is_in(key: _Ordered, low: _Ordered, high: _Ordered) -> bool:
-    """Return whether something is within a range; one that ends before it begins is a night."""
+    """Return whether a value is in a range; one that ends before it begins spans midnight."""
     return low <= key <= high if low <= high else key >= low or key <= high
 
 
@@ -213,7 +213,7 @@ def _number(parameter: object) -> float:
 
 
 def _spelt(attribute: Attribute, text: str) -> str:
-    """Return a text as the attribute would spell it: addresses canonical, names lower case."""
+    """Return a text in the spelling of the attribute: addresses canonical, names lower case."""
     match attribute.form:
         case Form.ADDRESS:
             try:
@@ -238,7 +238,7 @@ def _word(attribute: Attribute, text: str) -> str:
 
 
 def capital(word: str) -> str:
-    """Return how a word may also be written: with a capital in front, as days often are."""
+    """Return a word with a capital, as the names of days are often written."""
     return word[:1].upper() + word[1:]
 
 
@@ -280,7 +280,7 @@ def _end(attribute: Attribute, text: str) -> Value:
 
 
 def _pattern(attribute: Attribute, parameter: object) -> Pattern:
-    """Return a pattern with what stands in it spelt as the attribute would spell it."""
+    """Return a pattern whose pieces are in the spelling of the attribute."""
     text = _plain(parameter)
     match attribute.form:
         case Form.ADDRESS if "://" in text:

@@ -1,4 +1,4 @@
-"""Reading one value of a policy document: its form, its place, and its error (POL-03)."""
+"""Reads one value of a policy document: its type, its path, and its error (POL-03)."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -13,12 +13,12 @@ from specs.limits.protocol import MAX_ID
 
 
 class BadPolicyError(ProtoflyError):
-    """A policy does not say what a policy must say: it is refused as a whole.
+    """A policy document breaks a rule: it is refused as a whole.
 
     Attributes:
-        source: Which file, or by whose message.
-        path: Where in it, such as `policies[0].rules[2].effect`; empty: all of it.
-        reason: Which rule it breaks and what to write instead, as half a sentence.
+        source: The file, or the sender of the message.
+        path: Path of the value, such as `policies[0].rules[2].effect`; empty: the whole document.
+        reason: The rule that it breaks and the remedy, as half a sentence.
     """
 
     def __init__(self, source: str, path: str, reason: str) -> None:
@@ -48,9 +48,9 @@ class Place:
     """One value and its path.
 
     Attributes:
-        source: The file, or by whose message it came.
-        path: Such as `policies[0].rules[2].effect`; empty: all of it.
-        value: What stands there; None: nothing.
+        source: The file, or the sender of the message.
+        path: Path such as `policies[0].rules[2].effect`; empty: the whole document.
+        value: The value; None: absent.
     """
 
     source: str
@@ -58,11 +58,11 @@ class Place:
     value: object
 
     def bad(self, reason: str) -> BadPolicyError:
-        """Return the error that says what is wrong here."""
+        """Return the error for this value."""
         return BadPolicyError(self.source, self.path, reason)
 
     def table(self) -> Table:
-        """Return a table.
+        """Return the value as a table.
 
         Raises:
             BadPolicyError: It is none. So do all methods below, for what they return.
@@ -72,28 +72,28 @@ class Place:
         return self.value
 
     def key(self, name: str) -> "Place":
-        """Go to a key of this table."""
+        """Return the value of a key of this table."""
         path = f"{self.path}.{name}" if self.path else name
         return Place(self.source, path, self.table().get(name))
 
     def keys(self, known: Collection[str]) -> Iterator["Place"]:
-        """Visit each key that is there.
+        """Yield the value of each present key.
 
         Args:
-            known: The keys that there may be.
+            known: The permitted keys.
 
         Raises:
             BadPolicyError: There is another key, or no table.
         """
         for name in self.table():
             if name not in known:
-                close = get_close_matches(str(name), known, 1)
-                what = f"write {close[0]}" if close else f"known are {', '.join(known)}"
-                raise self.bad(f"{str(name)[:_SHOWN]!r} is no key here; {what}")
+                similar = get_close_matches(str(name), known, 1)
+                hint = f"write {similar[0]}" if similar else f"known are {', '.join(known)}"
+                raise self.bad(f"{str(name)[:_SHOWN]!r} is no key here; {hint}")
             yield self.key(name)
 
     def items(self, most: int) -> list["Place"]:
-        """Return the items of a list; none, if nothing is there.
+        """Return the items of a list; empty if it is absent.
 
         Raises:
             BadPolicyError: It is no list, or has too many items.
@@ -110,7 +110,7 @@ class Place:
         ]
 
     def text(self) -> str:
-        """Return a text; empty, if nothing is there.
+        """Return a text; empty if it is absent.
 
         Raises:
             BadPolicyError: It is no text, or too long.
@@ -129,7 +129,7 @@ class Place:
         return str(self.value) if is_whole else self.text()
 
     def number(self) -> float:
-        """Return a number; 0, if nothing is there.
+        """Return a number; 0 if it is absent.
 
         Raises:
             BadPolicyError: It is no number.
@@ -145,17 +145,17 @@ class Place:
 
         Args:
             words: The vocabulary.
-            default: The value if nothing is there.
+            default: The result if the word is absent.
 
         Raises:
             BadPolicyError: It is no word of the vocabulary.
         """
         if self.value is None:
             return default
-        found = words.get(self.value) if isinstance(self.value, str) else None
-        if found is None:
+        meaning = words.get(self.value) if isinstance(self.value, str) else None
+        if meaning is None:
             raise self.bad(f"must be one of {', '.join(words)}, not {self._describe()}")
-        return found
+        return meaning
 
     def _describe(self) -> str:
         if self.value is None:

@@ -1,12 +1,11 @@
 """The decision of policies on a message (POL-02, POL-12, POL-14, C-61).
 
-Everything is made into functions once, when policies are loaded. They read the
-request and nothing else, so the same request gets the same verdict (I-K1); and they
-answer every request: what cannot be known is `indeterminate`, never an error.
+Policies are compiled to functions once, when they are loaded. The functions read only the request,
+so the same request gets the same verdict (I-K1); and they answer every request: an unknown result
+is `indeterminate`, never an error.
 
-Evaluation stops as soon as the result of a level is certain. What is to be done along
-with a decision comes from every element that was evaluated and had that result, the
-inner ones first (I-K3).
+Evaluation stops as soon as the result of a level is certain. The tasks of a decision come from
+every element that was evaluated and had that result, the inner ones first (I-K3).
 """
 
 from collections.abc import Callable, Sequence
@@ -24,9 +23,9 @@ class Verdict:
     """The result of one element for a message.
 
     Attributes:
-        path: The element that decided: `set/policy/rule`; empty: none did.
-        why: Half a sentence: for the refused sender, or what could not be known.
-        tasks: What is to be done along with it, in this order.
+        path: The element that decided: `set/policy/rule`; empty: none.
+        why: The reason for the refused sender, or the missing attribute, as half a sentence.
+        tasks: The tasks that accompany it, in this order.
     """
 
     result: Result
@@ -38,18 +37,18 @@ class Verdict:
 Judge: TypeAlias = Callable[[Request], Verdict]
 
 SILENT: Final = Verdict(Result.NOT_APPLICABLE)
-"""Nothing applies."""
+"""The verdict if no policy applies."""
 
 _STAMP: Final = "stamp"
 
 
 class Pdp:
-    """Judges by one book; made anew for each version of it.
+    """The policy decision point of one book; a new book needs a new one.
 
     Attributes:
-        book: What it judges by.
-        is_silent: Whether nothing stands in it: no message need be looked at.
-        is_stamping: Whether anything in it stamps messages (POL-13).
+        book: The policies.
+        is_silent: Whether the book has no rules, so that no message need be judged.
+        is_stamping: Whether any task stamps messages (POL-13).
     """
 
     def __init__(self, book: model.Book) -> None:
@@ -64,10 +63,10 @@ class Pdp:
         self.is_stamping = any(task.do == _STAMP for tasks in duties for task in tasks)
 
     def decide(self, request: Request) -> Verdict:
-        """Return the result of the policies; with `notApplicable` the default holds.
+        """Return the verdict of the policies; for `notApplicable` the default is valid.
 
-        A message that names several resources is judged once for each: one that is
-        denied denies it, one that cannot be decided leaves it undecided.
+        A message that names several resources is judged once for each: one denial denies it, and
+        one undecided resource leaves it undecided.
         """
         if not self._is_per_resource or request.about is not None:
             return self._judge(request)
@@ -75,10 +74,10 @@ class Pdp:
         if len(named) == 1:
             request.known["resource"] = named[0]
             return self._judge(request)
-        alone = [about(request, each) for each in named]
-        verdict = _of_all([self._judge(each) for each in alone], self.book.default)
+        requests = [about(request, each) for each in named]
+        verdict = _of_all([self._judge(each) for each in requests], self.book.default)
         if verdict.result is Result.INDETERMINATE:
-            for each in alone:
+            for each in requests:
                 request.known.update(
                     {name: None for name in each.known if each.known[name] is None}
                 )
@@ -90,23 +89,23 @@ def about(request: Request, resource: str | None) -> Request:
 
     Args:
         request: The request.
-        resource: The resource; None: it names none.
+        resource: The resource; None: an entry that is no text.
     """
     known = {name: value for name, value in request.known.items() if name not in RESOURCE}
     return attrs.evolve(request, about=(resource,), known=known)
 
 
 def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
-    """Return what holds for all resources: the worst, with the tasks of all with this result."""
-    bad = [Result.DENY, Result.INDETERMINATE]
+    """Return the verdict for all resources: the worst, with the tasks of all that have it."""
+    worse_first = [Result.DENY, Result.INDETERMINATE]
     if default is Result.DENY:
-        bad.append(Result.NOT_APPLICABLE)
-    for result in (*bad, Result.PERMIT):
-        found = [verdict for verdict in verdicts if verdict.result is result]
-        if found:
-            # Two elements may have a task that reads the same; each is done once.
-            tasks = {id(task): task for item in found for task in item.tasks}
-            return attrs.evolve(found[0], tasks=tuple(tasks.values()))
+        worse_first.append(Result.NOT_APPLICABLE)
+    for result in (*worse_first, Result.PERMIT):
+        matching = [verdict for verdict in verdicts if verdict.result is result]
+        if matching:
+            # Two elements may have equal tasks; each is done once.
+            tasks = {id(task): task for item in matching for task in item.tasks}
+            return attrs.evolve(matching[0], tasks=tuple(tasks.values()))
     return SILENT
 
 
@@ -114,13 +113,13 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
 
 
 def judge_of(element: model.Element, path: str) -> Judge:
-    """Return what judges by a rule, a policy or a set.
+    """Return the function that judges by a rule, a policy or a set.
 
-    It looks at direction and target first, and adds the tasks of the element.
+    It checks direction and target first, and adds the tasks of the element.
 
     Args:
         element: The element.
-        path: How it is called from outside: `set/policy/rule`.
+        path: Its full name: `set/policy/rule`.
     """
     effect, duties = element.effect, element.duties
     if effect is None:
@@ -128,8 +127,8 @@ def judge_of(element: model.Element, path: str) -> Judge:
         inner = _combine(element.combining, [judge_of(part, f"{path}/{part.id}") for part in parts])
         judge = _dutiful(duties, inner) if duties else inner
     else:
-        says = Verdict(effect, path, element.reason, duties.get(effect, ()))
-        judge = _with_target(element.condition, _unsure(path, "condition"), lambda _: says)
+        verdict = Verdict(effect, path, element.reason, duties.get(effect, ()))
+        judge = _with_target(element.condition, _unsure(path, "condition"), lambda _: verdict)
     judge = _with_target(element.target, _unsure(path, "target"), judge)
     if element.direction is not Direction.BOTH:
         judge = _with_direction(element.direction is Direction.OUT, judge)
@@ -184,29 +183,29 @@ def _combine(algorithm: Algorithm, judges: Sequence[Judge]) -> Judge:
 
 
 def _overrides(judges: Sequence[Judge], stronger: Result, weaker: Result) -> Judge:
-    """One result prevails over the contrary one.
+    """Return a judge in which one result prevails over the contrary one.
 
-    What cannot be decided might be a denial: it comes before a permission, and behind a denial.
+    An undecided part might be a denial: it ranks before a permission and after a denial.
     """
 
     def judge(request: Request) -> Verdict:
-        other: Verdict | None = None
-        unsure: Verdict | None = None
+        contrary: Verdict | None = None
+        undecided: Verdict | None = None
         for each in judges:
             verdict = each(request)
             if verdict.result is stronger:
                 return verdict
             if verdict.result is weaker:
-                other = _join_verdicts(other, verdict)
+                contrary = _join_verdicts(contrary, verdict)
             elif verdict.result is Result.INDETERMINATE:
-                unsure = unsure or verdict
-        return (other or unsure if weaker is Result.DENY else unsure or other) or SILENT
+                undecided = undecided or verdict
+        return (contrary or undecided if weaker is Result.DENY else undecided or contrary) or SILENT
 
     return judge
 
 
 def _first_applicable(judges: Sequence[Judge]) -> Judge:
-    """The first that says anything decides, also if it says that it cannot be decided."""
+    """Return a judge in which the first applicable verdict decides, even an undecided one."""
 
     def judge(request: Request) -> Verdict:
         for each in judges:
@@ -218,8 +217,8 @@ def _first_applicable(judges: Sequence[Judge]) -> Judge:
     return judge
 
 
-def _join_verdicts(first: Verdict | None, other: Verdict) -> Verdict:
+def _join_verdicts(first: Verdict | None, second: Verdict) -> Verdict:
     """Return the first of the agreeing results, with the tasks of both."""
     if first is None:
-        return other
-    return attrs.evolve(first, tasks=first.tasks + other.tasks) if other.tasks else first
+        return second
+    return attrs.evolve(first, tasks=first.tasks + second.tasks) if second.tasks else first

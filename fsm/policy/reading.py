@@ -1,9 +1,9 @@
-"""Reading a policy set from a document: all of it, or nothing (POL-03, POL-06..POL-08).
+"""Reads a policy set from a document, as a whole or not at all (POL-03, POL-06..POL-08).
 
-The document is what a TOML file or a JSON message holds. Keys that are not known are
-refused, so that a misspelt one cannot leave a rule without its condition.
+The document is the content of a TOML file or a JSON message. Unknown keys are refused, so that a
+misspelt key cannot leave a rule without its condition.
 
-In a condition, a table is "and", a list is "or", nothing is "always" (POL-09).
+In a condition, a table means "and", a list means "or", and an empty one "always" (POL-09).
 """
 
 import re
@@ -35,7 +35,7 @@ _OPERATORS: Final = (*(str(each) for each in Operator), *_LOGIC)
 
 
 def read_condition(at: Place) -> model.Condition:
-    """Read a target or a condition; what is absent or empty always holds.
+    """Read a target or a condition; an absent or empty one always holds.
 
     Raises:
         BadPolicyError: It is none.
@@ -46,14 +46,14 @@ def read_condition(at: Place) -> model.Condition:
 
 
 def _condition(at: Place, of: Attribute | None, depth: int) -> model.Condition:
-    """Read a condition, or what is asked of one attribute."""
+    """Read a condition, or the conditions on one attribute."""
     if depth == 0:
         raise at.bad(f"is nested more than {node.MAX_POLICY_DEPTH} deep; make it several rules")
     if isinstance(at.value, list):
         return _join([_condition(each, of, depth - 1) for each in _some(at)], model.AnyOf)
     if not isinstance(at.value, dict):
-        what = "a table of attributes" if of is None else 'a table such as { equals = "..." }'
-        raise at.bad(f"must be {what}, or a list of them")
+        expected = "a table of attributes" if of is None else 'a table such as { equals = "..." }'
+        raise at.bad(f"must be {expected}, or a list of them")
     if not at.value:
         raise at.bad("says nothing; remove it or say what it must be")
     known = _NAMES if of is None else _OPERATORS
@@ -81,7 +81,7 @@ def _entry(at: Place, of: Attribute | None, depth: int) -> model.Condition:
 
 
 def _member(at: Place, group: str, depth: int) -> model.Condition:
-    """Read what is asked of one attribute of a group."""
+    """Read the conditions on one attribute of a group."""
     name = at.path.rpartition(".")[2]
     return _condition(at, ATTRIBUTES[f"{group}.{name}"], depth - 1)
 
@@ -121,20 +121,20 @@ RULE_KEYS: Final = (*_SCOPE_KEYS, "effect", "condition", "reason")
 TASK_KEYS: Final = ("do", "when", "name", "text")
 
 ID: Final = r"[A-Za-z0-9._-]{1,64}"
-"""Names of sets, policies and rules: they stand in paths."""
+"""The form of names of sets, policies and rules, which are parts of paths."""
 
 _DIRECTIONS: Final = {str(each): each for each in Direction}
 _MOMENTS: Final = {str(each): each for each in Moment}
 _CHANGES: Final = {"stamp": "stamped", "durable": "kept"}
-"""Tasks that change the message, and what it is then."""
+"""Tasks that change the message, and the names of the changes."""
 
 
 def read_set(document: object, source: str) -> model.PolicySet:
     """Read a policy set.
 
     Args:
-        document: What a TOML file or a JSON message holds.
-        source: The file, or by whose message it came; stands in errors.
+        document: The content of a TOML file or a JSON message.
+        source: The file, or the sender of the message, for errors.
 
     Raises:
         BadPolicyError: It is none; nothing of it is used.
@@ -144,7 +144,7 @@ def read_set(document: object, source: str) -> model.PolicySet:
     policies = tuple(_policy(each) for each in at.key("policies").items(node.MAX_POLICY_RULES))
     common = attrs.asdict(_element(at), recurse=False)
     common |= {"parts": policies, "combining": _algorithm(at.key("policyCombiningAlgorithm"))}
-    made = model.PolicySet(
+    policy_set = model.PolicySet(
         **common,
         version=at.key("version").label(),
         update=at.key("update").text(),
@@ -152,8 +152,8 @@ def read_set(document: object, source: str) -> model.PolicySet:
         document=document,  # type: ignore[arg-type] # an object, and every value was read
     )
     _distinct(at.key("policies"), policies)
-    _check_bounds(at, made)
-    return made
+    _check_bounds(at, policy_set)
+    return policy_set
 
 
 def _policy(at: Place) -> model.Element:
@@ -232,9 +232,9 @@ def _check_keys(at: Place, keys: tuple[str, ...]) -> None:
 
 def _distinct(at: Place, elements: tuple[model.Element, ...]) -> None:
     names = [element.id for element in elements]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise at.bad(f"two are called {twice!r}; give each an id of its own")
+    repeated = next((name for name in names if names.count(name) > 1), None)
+    if repeated is not None:
+        raise at.bad(f"two are called {repeated!r}; give each an id of its own")
 
 
 def _check_bounds(at: Place, made: model.Element) -> None:

@@ -1,8 +1,8 @@
-"""The JSON Schema of policy files, made from the tables that the reader reads by (POL-03).
+"""The JSON Schema of policy files, made from the tables of the reader (POL-03).
 
-Editors of TOML use it to complete and to check. It says of single values what the
-reader says; what spans several (ids that come twice, limits of a whole set, ranges
-that end before they begin) only the reader knows.
+Editors of TOML use it to complete and to check. It checks single values like the reader; rules
+about several values (repeated ids, limits of a whole set, ranges that end before they begin) are
+known to the reader only.
 """
 
 import json
@@ -20,7 +20,7 @@ from specs.limits.protocol import MAX_ID, MAX_LIST
 from specs.schema.shape import END
 
 SCHEMA_FILE: Final = Path(__file__).with_name("policy.schema.json")
-"""The schema as it is shipped; a test holds it against what is made here."""
+"""The shipped file of the schema; a test compares it with the result of this module."""
 
 _TEXT: Final[JsonObject] = {"type": "string", "maxLength": MAX_POLICY_TEXT}
 _LABEL: Final[JsonObject] = {
@@ -159,7 +159,7 @@ def _joining(what: str, keys: JsonObject) -> JsonObject:
 
 
 def _either(what: str) -> JsonObject:
-    """Return the schema of a list, of which one must hold."""
+    """Return the schema of a list, of which one element must hold."""
     return _list({"$ref": f"#/$defs/{what}"}, MAX_LIST, 1)
 
 
@@ -168,9 +168,9 @@ def _operators(row: Attribute) -> JsonObject:
 
 
 def _parameters(row: Attribute, operator: Operator) -> JsonObject:
-    one = _parameter(row, operator)
-    several = _list(one, MAX_LIST, 1)
-    return several if operator is Operator.IN else {"oneOf": [one, several]}
+    single = _parameter(row, operator)
+    several = _list(single, MAX_LIST, 1)
+    return several if operator is Operator.IN else {"oneOf": [single, several]}
 
 
 def _parameter(row: Attribute, operator: Operator) -> JsonObject:
@@ -201,5 +201,5 @@ def _words(words: Iterable[str]) -> JsonObject:
 
 
 def _list(of: JsonObject, most: int, least: int = 0) -> JsonObject:
-    made: JsonObject = {"type": "array", "items": of, "maxItems": most}
-    return {**made, "minItems": least} if least else made
+    schema: JsonObject = {"type": "array", "items": of, "maxItems": most}
+    return {**schema, "minItems": least} if least else schema

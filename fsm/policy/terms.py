@@ -1,4 +1,4 @@
-"""The words of the policy language, and how else they are spelt (POL-02, POL-12, C-61)."""
+"""The words of the policy language, and their other spellings (POL-02, POL-12, C-61)."""
 
 from enum import StrEnum
 from typing import Final
@@ -14,7 +14,7 @@ class Result(StrEnum):
 
 
 class Algorithm(StrEnum):
-    """Combining algorithms: several results become one (POL-12)."""
+    """Algorithms that combine several results to one (POL-12)."""
 
     DENY_OVERRIDES = "denyOverrides"
     PERMIT_OVERRIDES = "permitOverrides"
@@ -25,7 +25,7 @@ class Direction(StrEnum):
     """The direction of messages (POL-17).
 
     At a node, a message to an address of another domain is outgoing. In a runtime, each message
-    that a component of it sends is. Every other is incoming.
+    that one of its components sends is outgoing. All others are incoming.
     """
 
     IN = "in"
