@@ -15,7 +15,7 @@ HERE = Path(__file__).parent / "schemas"
 
 
 def main() -> None:
-    """Write one file per schema, or a module, into a folder; exit with 1 if that cannot be."""
+    """Write one file per schema, or a module, into a folder; exit with 1 if that fails."""
     parser = argparse.ArgumentParser(prog="python -m specs", description="The protocol as data.")
     commands = parser.add_subparsers(required=True, metavar="command")
     _command(
@@ -33,10 +33,10 @@ def main() -> None:
         lambda: {"constants.js": constants()},
         Path(),
     )
-    asked = parser.parse_args()
-    folder: Path = asked.output
+    options = parser.parse_args()
+    folder: Path = options.output
     try:
-        written = _write(folder, asked.files())
+        written = _write(folder, options.files())
     except OSError as error:
         why = error.strerror or error
         parser.exit(1, f"protofly: {folder} cannot be written: {why}; name another folder\n")
@@ -52,7 +52,7 @@ def _command(
 
 
 def _write(folder: Path, texts: Mapping[str, str]) -> list[Path]:
-    """Write the files; return where they are."""
+    """Write the files and return their paths."""
     folder.mkdir(parents=True, exist_ok=True)
     files = {folder / name: text for name, text in texts.items()}
     for path, text in files.items():

@@ -1,8 +1,8 @@
 """The capabilities of runtimes, which descriptors name as constraints (CAT-02..04, STB-12).
 
 One table is the whole vocabulary. A runtime states its capabilities under `hypertyCapabilities` and
-`protocolCapabilities`; a descriptor of a hyperty or stub says under `constraints` what it needs,
-by the same names. A constraint that is not in the table is not met.
+`protocolCapabilities`; a descriptor of a hyperty or stub states its needs under `constraints`, by
+the same names. A constraint that is not in the table is not met.
 """
 
 import re
@@ -17,22 +17,22 @@ _VERSION: Final = re.compile(r"\d{1,4}(\.\d{1,4}){0,2}")
 
 
 class Form(Enum):
-    """The form of a value, in words; and when a capability meets a constraint of this form."""
+    """The form of a value, and the rule by which a capability meets a constraint of this form."""
 
     FLAG = "true or false"
     """`true` needs `true`; `false` needs nothing."""
 
     AMOUNT = "a number"
-    """At least so much."""
+    """A number: the capability must be at least as large."""
 
     VERSION = "a version such as 3.11"
-    """This version or a newer one."""
+    """A version: the capability must be this version or a newer one."""
 
     WORDS = "a list of words"
-    """All of them."""
+    """A list: the capability must contain all elements."""
 
     def fits(self, value: Json) -> bool:
-        """Return whether a value is of this form."""
+        """Return whether a value has this form."""
         match self:
             case Form.FLAG:
                 return isinstance(value, bool)
@@ -67,7 +67,7 @@ CAPABILITIES: Final[Mapping[str, tuple[Form, str]]] = MappingProxyType(
 
 
 def unmet(constraints: Json, capabilities: JsonObject | None) -> str | None:
-    """Return the first constraint that is not met, as half a sentence; None: all are met.
+    """Return the first constraint that is not met, as half a sentence, or None.
 
     Args:
         constraints: The constraints of a descriptor.
@@ -78,8 +78,8 @@ def unmet(constraints: Json, capabilities: JsonObject | None) -> str | None:
         return None
     if not isinstance(constraints, dict):
         return "its constraints are no object with names of capabilities"
-    found = (_unmet(name, value, capabilities) for name, value in sorted(constraints.items()))
-    return next((why for why in found if why is not None), None)
+    reasons = (_unmet(name, value, capabilities) for name, value in sorted(constraints.items()))
+    return next((why for why in reasons if why is not None), None)
 
 
 def _unmet(name: str, wanted: Json, capabilities: JsonObject | None) -> str | None:
@@ -95,20 +95,20 @@ def _unmet(name: str, wanted: Json, capabilities: JsonObject | None) -> str | No
     return f"it needs {needs}, and this runtime has {_in_words(capabilities.get(name))}"
 
 
-def _is_met(form: Form, wanted: Json, had: Json) -> bool:
+def _is_met(form: Form, wanted: Json, capability: Json) -> bool:
     if form is Form.FLAG and wanted is False:
         return True
-    return form.fits(had) and _lesser(wanted, had) == wanted
+    return form.fits(capability) and _lesser(wanted, capability) == wanted
 
 
 def narrow(capabilities: JsonObject, declared: JsonObject) -> JsonObject:
-    """Return the capabilities that a runtime has, without those that its descriptor denies.
+    """Return the capabilities of a runtime without those that its descriptor denies.
 
-    What the descriptor does not mention stays; a value of another form denies the capability.
+    Capabilities that the descriptor does not mention stay; a value of another form denies one.
 
     Args:
-        capabilities: What the runtime can do.
-        declared: What its descriptor says.
+        capabilities: The runtime's capabilities.
+        declared: The capabilities in its descriptor.
     """
     return {
         name: _both(CAPABILITIES[name][0], had, declared[name]) if name in declared else had
@@ -116,21 +116,21 @@ def narrow(capabilities: JsonObject, declared: JsonObject) -> JsonObject:
     }
 
 
-def _both(form: Form, had: Json, declared: Json) -> Json:
-    return _lesser(had, declared) if form.fits(declared) else None
+def _both(form: Form, capability: Json, declared: Json) -> Json:
+    return _lesser(capability, declared) if form.fits(declared) else None
 
 
-def _lesser(one: Json, other: Json) -> Json:
-    """Return what is met by both values of a form; `one`, if the other has at least that."""
-    match one, other:
+def _lesser(first: Json, second: Json) -> Json:
+    """Return the lesser of two values of a form: `first` if `second` meets it."""
+    match first, second:
         case bool(), bool():
-            return one and other
+            return first and second
         case str(), str():
-            return one if _number(one) <= _number(other) else other
+            return first if _number(first) <= _number(second) else second
         case list(), list():
-            return [word for word in one if word in other]
+            return [word for word in first if word in second]
         case int() | float(), int() | float():
-            return min(one, other)
+            return min(first, second)
         case _:
             return None
 

@@ -1,6 +1,6 @@
-"""The catalogue of claims: what holds in every run of the protocol.
+"""The catalogue of claims, which hold in every run of the protocol.
 
-The sentences are for people; the judges implement them and cite the ids.
+The sentences are for people; the judges implement the claims and cite the ids.
 """
 
 from enum import StrEnum
@@ -306,4 +306,4 @@ CATALOGUE: Final[tuple[Claim, ...]] = (
 """Every claim, in the order of the protocol's page."""
 
 CLAIMS: Final = {claim.id: claim for claim in CATALOGUE}
-"""The same by id."""
+"""Every claim, by id."""

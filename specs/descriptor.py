@@ -1,9 +1,8 @@
 """Descriptors of a catalogue: one frozen class each (CAT-01..07).
 
-The fields of the protocol have the protocol's names. Ours are those that make a descriptor
-one that can be trusted: `counter` and `expires`, of stubs `machine`, `endpoints` and
-`profile`, of packages hash, size and publisher. Keys a class does not know are let be, and
-stay in what was signed.
+The fields of the protocol have the protocol's names. Ours are the fields that make a descriptor
+trustworthy: `counter` and `expires`, of stubs `machine`, `endpoints` and `profile`, of packages
+hash, size and publisher. Unknown keys are ignored, and stay part of the signed text.
 """
 
 from collections.abc import Mapping
@@ -31,15 +30,15 @@ _Seconds: TypeAlias = Annotated[int, Whole(0, MAX_ID)]
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class SourcePackage:
-    """A package of code (CAT-07): a zip archive that stands beside the descriptor.
+    """A package of code (CAT-07): a zip archive next to the descriptor.
 
     Attributes:
-        encoding: How the package is packed.
-        entry_point: What is called in it, as `module:function`.
+        encoding: The format of the package.
+        entry_point: The function that is called in it, as `module:function`.
         sha256: Hash of its bytes.
-        size: How many bytes it has.
+        size: Number of its bytes.
         publisher: The publisher of the code.
-        signature: The publisher's, over hash, size and entry point.
+        signature: The publisher's signature over hash, size and entry point.
     """
 
     encoding: str = "zip"
@@ -52,12 +51,13 @@ class SourcePackage:
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class StubProfile:
-    """A protocol that is spoken by a stub which ships with the runtime.
+    """A protocol that a shipped stub speaks.
 
     Attributes:
-        stub: Which one.
-        endpoint: Where it dials; stubs of direct links dial what their peers offer, and have none.
-        options: What else it is to know.
+        stub: Name of the stub.
+        endpoint: The endpoint it dials; stubs of direct links dial their peers' candidates and have
+            none.
+        options: Its further configuration.
     """
 
     stub: Filled
@@ -70,12 +70,12 @@ class Described:
     """The common fields of all descriptors (CAT-01).
 
     Attributes:
-        cguid: The address where it stands; it cannot be moved to another.
-        version: For people.
-        object_name: Its name among those of its type.
-        language: What its code is written in, if it has any.
-        counter: Greater than that of every descriptor that stood there before.
-        expires: Seconds since the epoch from which on it is good for nothing.
+        cguid: The catalogue address of the descriptor, which is valid nowhere else.
+        version: Its version, for people.
+        object_name: Its name, unique for its type.
+        language: The language of its code, if it has any.
+        counter: A number greater than those of all earlier descriptors at the address.
+        expires: Seconds since the epoch, from which on it is invalid.
     """
 
     cguid: Address
@@ -110,12 +110,12 @@ class StubDescriptor(Described):
     """A stub that leads to a domain (CAT-03).
 
     Attributes:
-        configuration: What the stub is to know; a profile's options come before it.
-        machine: Hash of the machine it says it follows.
-        endpoints: The only places it may dial.
-        profile: Which shipped stub is meant; absent where code comes along.
-        domain_keys: The public keys by which the domain states things of its runtimes, as a JSON
-            Web Key Set.
+        configuration: The configuration of the stub; a profile's options take precedence.
+        machine: Hash of the machine that it claims to follow.
+        endpoints: The only endpoints it may dial.
+        profile: The shipped stub to use; absent if the descriptor has code.
+        domain_keys: The public keys for the domain's statements about its runtimes, as a JSON Web
+            Key Set.
     """
 
     message_schema: Json = attrs.field(default=None, metadata=wire("messageSchema"))
@@ -135,8 +135,8 @@ class StubDescriptor(Described):
     def takes_identity(self) -> bool:
         """Whether the stub gets tokens and identities of the runtime (REG-15).
 
-        A stub that translates to a foreign protocol does so only if it declares that it takes part
-        in mutual authentication.
+        A stub that translates to a foreign protocol gets them only if it declares that it takes
+        part in mutual authentication.
         """
         return self.mutual_authentication or not self.interworking
 
@@ -148,11 +148,11 @@ class IdpProxyDescriptor(StubDescriptor):
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class RuntimeDescriptor(Described):
-    """A runtime, and the stubs by which others reach it (CAT-04).
+    """A runtime, and the stubs by which others reach the runtime (CAT-04).
 
     Attributes:
-        p2p_handler_stub: Catalogue address; empty is as good as absent.
-        p2p_requester_stub: Likewise.
+        p2p_handler_stub: Catalogue address of the handler stub; empty: none.
+        p2p_requester_stub: Catalogue address of the requester stub; empty: none.
     """
 
     runtime_type: str = attrs.field(default="", metadata=wire("runtimeType"))
@@ -167,7 +167,7 @@ class RuntimeDescriptor(Described):
 
     @property
     def p2p(self) -> tuple[str | None, str | None]:
-        """Addresses of handler and requester stub; None: it has none (U-38)."""
+        """The addresses of handler and requester stub; None: there is none (U-38)."""
         return self.p2p_handler_stub or None, self.p2p_requester_stub or None
 
 
@@ -177,7 +177,7 @@ class SchemaDescriptor(Described):
 
     Attributes:
         schema: A JSON Schema.
-        scheme: First part of the addresses of such objects; absent for messages.
+        scheme: Scheme of the addresses of such objects; absent for messages.
         children: Names of the lists of children an object may have.
     """
 
@@ -195,7 +195,7 @@ DESCRIPTORS: Final[Mapping[CatalogueType, type[Described]]] = MappingProxyType(
         CatalogueType.IDP_PROXY: IdpProxyDescriptor,
     }
 )
-"""The class of each type."""
+"""The class of the descriptors of each type."""
 
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
@@ -204,10 +204,10 @@ class Revoked:
     """A revocation (T14): descriptors up to a counter, or a package.
 
     Attributes:
-        cguid: Where the descriptors stood.
-        counter: The last that is revoked.
+        cguid: Catalogue address of the descriptors.
+        counter: Counter of the last revoked descriptor.
         sha256: Hash of the package.
-        why: For people.
+        why: The reason, for people.
     """
 
     cguid: Address | None = None
@@ -218,12 +218,12 @@ class Revoked:
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class Revocations:
-    """A domain's list of what is good no more.
+    """A domain's list of revocations.
 
     Attributes:
-        domain: Whose list it is.
-        counter: Greater than that of every list before.
-        expires: Seconds since the epoch from which on there must be a newer one.
+        domain: The domain.
+        counter: A number greater than those of all earlier lists.
+        expires: Seconds since the epoch, from which on a newer list is needed.
     """
 
     domain: Filled
@@ -234,7 +234,7 @@ class Revocations:
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)
 class ListingEntry:
-    """One line of a listing."""
+    """One entry of a listing."""
 
     type: Annotated[str, CatalogueType]
     name: Filled
@@ -252,4 +252,4 @@ DESCRIPTOR_BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
     Revocations,
     Listing,
 )
-"""Everything a catalogue serves as JSON, by its class."""
+"""The classes of everything that a catalogue serves as JSON."""

@@ -1,7 +1,7 @@
-"""The root of every error this project raises, and the leaves that data can cause.
+"""The base of all errors of this project, and the errors that data can cause.
 
-Errors are split by the party that must act. Each layer adds its own leaves under
-`ProtoflyError`: `fsm.table`, `transports.errors`, `actors.kit.errors`.
+Errors are divided by the party that must act. Each layer adds its own errors below `ProtoflyError`:
+`fsm.table`, `transports.errors`, `actors.kit.errors`.
 """
 
 from pathlib import Path
@@ -12,13 +12,13 @@ from typing_extensions import override
 from specs.reply_code import Code
 
 _PUBLIC: Final = "actors"
-"""The module from which programs take the names of errors."""
+"""The module from which programs import the errors."""
 
 
 class ProtoflyError(Exception):
-    """Root of all errors of this project; never raised itself.
+    """Base of all errors of this project; never raised itself.
 
-    Those with `public=True` are names of `actors`, and show that as their module.
+    Errors with `public=True` are names of `actors`, and show that as their module.
     """
 
     __module__ = _PUBLIC
@@ -31,11 +31,11 @@ class ProtoflyError(Exception):
 
 
 class ReasonError(ProtoflyError):
-    """Base of errors that say of one thing why not; never raised itself.
+    """Base of errors that have a reason; never raised itself.
 
     Attributes:
-        summary: What is wrong, as the beginning of the sentence that ends with the reason.
-        reason: Why, as half a sentence.
+        summary: What failed, as the beginning of the sentence that ends with the reason.
+        reason: The reason, as half a sentence.
     """
 
     summary: ClassVar[str]
@@ -46,12 +46,12 @@ class ReasonError(ProtoflyError):
 
 
 class PlaceError(ProtoflyError):
-    """Base of errors that say of a file or a server why not; never raised itself.
+    """Base of errors about a file or a server; never raised itself.
 
     Attributes:
-        summary: As of `ReasonError`; `{}` stands for the place.
-        where: The place.
-        reason: Why, as half a sentence.
+        summary: As in `ReasonError`; `{}` stands for the file or server.
+        where: The file or server.
+        reason: The reason, as half a sentence.
     """
 
     summary: ClassVar[str]
@@ -68,11 +68,11 @@ class SpecError(ProtoflyError):
 
 @final
 class BadUrlError(ProtoflyError, public=True):
-    """A peer or a user wrote something that is no address: refuse it.
+    """A peer or a user wrote a text that is no address: refuse it.
 
     Attributes:
-        text: What was written.
-        reason: Which rule it breaks, as half a sentence.
+        text: The text.
+        reason: The rule that it breaks, as half a sentence.
     """
 
     def __init__(self, text: str, reason: str) -> None:
@@ -83,11 +83,11 @@ class BadUrlError(ProtoflyError, public=True):
 
 @final
 class BadMessageError(ProtoflyError, public=True):
-    """A peer sent something that is no message: refuse it.
+    """A peer sent an invalid message: refuse it.
 
     Attributes:
-        reason: Which rule it breaks, as half a sentence.
-        code: What to answer with, if an answer is possible.
+        reason: The rule that it breaks, as half a sentence.
+        code: Code of the answer, if an answer is possible.
     """
 
     def __init__(self, reason: str, code: Code = Code.MALFORMED) -> None:
@@ -102,9 +102,8 @@ class AnswerError(ProtoflyError, public=True):
 
     Attributes:
         code: Reply code of the answer.
-        description: Reason for people, as the answer says it; empty: it says none.
-        retry_after: Seconds after which another attempt makes sense; None: the answer does not
-            say.
+        description: Reason for people in the answer; empty: none.
+        retry_after: Seconds after which another attempt makes sense; None: not stated.
     """
 
     def __init__(self, code: int, description: str, retry_after: float | None = None) -> None:

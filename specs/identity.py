@@ -1,8 +1,8 @@
 """The user and runtime of a session and of a message (MN-05, CON-01).
 
 On the wire the identity of a sender is the entry `identity` of the body. Only the node of the
-receiver's domain writes it; what anybody else has written there is removed, or, from the node of
-another domain, believed as far as `said_by` goes.
+receiver's domain writes it; an entry by anyone else is removed or, from the node of another domain,
+trusted as far as `said_by` permits.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
 
 IDENTITY: Final = "identity"
-"""Key of a body for the identity of the sender; upstream's peers write something else there."""
+"""Key of a body for the identity of the sender; upstream's peers use the key differently."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -27,16 +27,16 @@ class Identity:
     Attributes:
         user: Address of the user, such as user://idp.ex/alice.
         issuer: Issuer of the token, as the token names it.
-        until: Seconds since the epoch; from then on the session has no valid credentials.
+        until: Seconds since the epoch, from which on the session has no valid credentials.
             Infinity: the issuer sets no end.
-        roles: What the user may be, beside itself: `admin` may manage policies (POL-05).
-        runtime: The only runtime, or node of another domain, that the token is good for; None:
+        roles: Roles of the user: `admin` may manage policies (POL-05).
+        runtime: The only runtime, or node of another domain, for which the token is valid; None:
             any runtime, but no node.
         addresses: Addresses, with all below them, that the issuer states to be the runtime's own;
-            they count at nodes of other domains, if the issuer speaks for the runtime's domain.
-        key: Thumbprint of the only key whose holder may use the token (RFC 7800); None: each
-            bearer may.
-        login: SHA-256 of the token, in hexadecimal digits; None: it is not known.
+            valid at nodes of other domains, if the issuer speaks for the runtime's domain.
+        key: Thumbprint of the only key whose holder may use the token (RFC 7800); None: any bearer
+            may.
+        login: SHA-256 of the token, in hexadecimal digits; None: unknown.
     """
 
     user: str
@@ -70,8 +70,8 @@ class SenderIdentity:
 
     Attributes:
         runtime: Address of the sending runtime.
-        user: Address of the user who is logged in there; None: nobody is.
-        vouched_by: Who says so.
+        user: Address of the user who is logged in there; None: no login.
+        vouched_by: The party that vouches for the user.
     """
 
     runtime: str
@@ -81,13 +81,13 @@ class SenderIdentity:
 
 @attrs.frozen(slots=True)
 class Stamp:
-    """What becomes of the identity of the messages that a reader reads.
+    """The handling of the identity in the messages that a reader reads.
 
     Attributes:
         identity: Identity that each message gets; None: the reader knows none.
-        is_read: Whether the writer is believed instead: a node, or the process that this one
-            belongs to.
-        is_kept: Whether what the writer has written stays in the body, for peers of upstream.
+        is_read: Whether the writer's entry is trusted instead: of a node, or of the process that
+            started this one.
+        is_kept: Whether the writer's entry stays in the body, for peers of upstream.
     """
 
     identity: SenderIdentity | None = None
@@ -95,19 +95,19 @@ class Stamp:
     is_kept: bool = False
 
     def of(self, body: Mapping[str, Json]) -> SenderIdentity | None:
-        """Return the identity of a message with such a body."""
+        """Return the identity for a message with a body."""
         return read_sender(body[IDENTITY]) if self.is_read else self.identity
 
 
 NOBODY: Final = Stamp()
-"""The sender is unknown; an identity that it wrote is removed."""
+"""The handling for an unknown sender: an identity that it wrote is removed."""
 
 READ: Final = Stamp(is_read=True)
-"""The identity that the writer wrote is read."""
+"""The handling for a trusted writer: its entry is read."""
 
 
 def speaks_for(issuer: str, domain: str) -> bool:
-    """Return whether an issuer of tokens states what is true in a domain: it is a host there.
+    """Return whether an issuer of tokens may make statements for a domain: it is a host there.
 
     Args:
         issuer: The issuer, a URL or the name of a host.
@@ -119,14 +119,14 @@ def speaks_for(issuer: str, domain: str) -> bool:
 
 def host_of_issuer(issuer: str) -> str:
     """Return the host of an issuer, a URL or the name of a host."""
-    where = issuer.partition("://")[2] or issuer
-    return where.partition("/")[0].partition(":")[0]
+    authority = issuer.partition("://")[2] or issuer
+    return authority.partition("/")[0].partition(":")[0]
 
 
 def read_sender(value: Json) -> SenderIdentity | None:
-    """Read the entry `identity` of a body; None: it is none of ours."""
-    said = value if isinstance(value, dict) else {}
-    runtime, user, vouched_by = said.get("runtime"), said.get("user"), said.get("vouchedBy")
+    """Read the entry `identity` of a body, or return None if it has another form."""
+    entry = value if isinstance(value, dict) else {}
+    runtime, user, vouched_by = entry.get("runtime"), entry.get("user"), entry.get("vouchedBy")
     if not isinstance(runtime, str) or not isinstance(vouched_by, str):
         return None
     try:
@@ -137,7 +137,7 @@ def read_sender(value: Json) -> SenderIdentity | None:
 
 @lru_cache(maxsize=4096)
 def _sender(runtime: str, user: str | None, vouched_by: str) -> SenderIdentity:
-    """Return an identity: the same object for many messages.
+    """Return an identity, as the same object for many messages.
 
     Raises:
         BadUrlError: One of the addresses is none.
@@ -160,27 +160,28 @@ def write_sender(identity: SenderIdentity) -> JsonObject:
     return written
 
 
-def said_by(domain: str, said: SenderIdentity | None) -> SenderIdentity | None:
-    """Return the believed part of the identity that another domain's node states for a sender.
+def said_by(domain: str, stated: SenderIdentity | None) -> SenderIdentity | None:
+    """Return the trusted part of the identity that another domain's node states for a sender.
 
-    It speaks for the runtimes of its domain, and for users whose addresses are of its domain or of
-    a host below that. Of any other user it may say nothing: the runtime has no user then.
+    That node may speak for the runtimes of its domain, and for users whose addresses are of its
+    domain or of a host below it. Its statement about any other user is ignored: the runtime has no
+    user then.
 
     Args:
         domain: Domain of that node.
-        said: Sender, as the node says; None: it says nothing.
+        stated: The sender's identity according to that node; None: no statement.
 
     Returns:
         The sender, vouched for by its domain at most; None: nothing is believed.
     """
-    return None if said is None else _believe(domain, said)
+    return None if stated is None else _believe(domain, stated)
 
 
 @lru_cache(maxsize=4096)
-def _believe(domain: str, said: SenderIdentity) -> SenderIdentity | None:
-    if domain_of(said.runtime) != domain:
+def _believe(domain: str, stated: SenderIdentity) -> SenderIdentity | None:
+    if domain_of(stated.runtime) != domain:
         return None
-    host = None if said.user is None else host_of(said.user)
+    host = None if stated.user is None else host_of(stated.user)
     if host is None or not (host == domain or host.endswith(f".{domain}")):
-        return SenderIdentity(said.runtime)
-    return SenderIdentity(said.runtime, said.user, VouchedBy.DOMAIN)
+        return SenderIdentity(stated.runtime)
+    return SenderIdentity(stated.runtime, stated.user, VouchedBy.DOMAIN)

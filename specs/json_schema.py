@@ -1,8 +1,8 @@
 """JSON Schemas of the envelope, each body and each descriptor, generated from the classes.
 
-A schema refuses what the constructor refuses, and vice versa, with one exception:
-`normalise` reads spellings of older peers, and a schema describes the normal form only.
-Unknown keys are allowed everywhere.
+A schema refuses exactly the values that the constructor refuses, with one exception: `normalise`
+reads spellings of older peers, and a schema describes the normal form only. Unknown keys are
+allowed everywhere.
 """
 
 import inspect
@@ -49,10 +49,10 @@ ADDRESS: Final = (
     r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
     r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~!$&'()*+,;=:@#%-]+)*/?" + shape.END
 )
-"""The addresses that `specs.addresses.address.parse` takes."""
+"""The pattern of addresses that `specs.addresses.address.parse` accepts."""
 
 ADDRESS_REF: Final = "#/$defs/Address"
-"""The place of the definition of addresses in a schema."""
+"""The path of the definition of addresses in a schema."""
 
 
 def address_schema() -> JsonObject:
@@ -121,11 +121,11 @@ def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
 
 
 def _require_field(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
-    """Return the schema of a body in which a field is given; `null` is not."""
+    """Return the schema of a body in which a field is given and not `null`."""
     first, *rest = wire_path(kind, path).split(".")
     schema: JsonObject = {"not": {"type": "null"}}
     for name in reversed(rest):
-        # Strict validators want the type of a value beside what is said of its fields.
+        # Strict validators need the type of a value besides its fields.
         schema = {"type": "object", "required": [name], "properties": {name: schema}}
     return {"required": [first], "properties": {first: schema}}
 
@@ -138,11 +138,11 @@ _CITED: Final = re.compile(r" ?\([^()]*\b[A-Z][A-Z0-9]*-[A-Z]?[0-9]+[^()]*\)")
 """Citations of the protocol's pages in a docstring, which schemas leave out."""
 
 _FIELD: Final = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)
-"""The text of a docstring about one field, perhaps in several lines."""
+"""The description of one field in a docstring, which may have several lines."""
 
 
 def schemas() -> dict[str, JsonObject]:
-    """Return every schema, by its name: the envelope, and each class that is no part only."""
+    """Return every schema by name: the envelope, and each class that is not only a part."""
     kinds = (*BODIES, *DESCRIPTOR_BODIES)
     parts = {part for kind in kinds for part in _parts(kind)}
     whole = {name_of(kind): body_schema(kind) for kind in kinds if kind not in parts}
@@ -162,7 +162,7 @@ def name_of(kind: type[attrs.AttrsInstance]) -> str:
 
 
 def body_schema(kind: type[attrs.AttrsInstance]) -> JsonObject:
-    """Return the schema of a body; classes of its parts stand in its `$defs`."""
+    """Return the schema of a body; classes of its parts are in its `$defs`."""
     return _complete(name_of(kind), _object(kind), tuple(_all_parts(kind)))
 
 
@@ -232,7 +232,7 @@ def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
 
 
 def describe(kind: type) -> str:
-    """Return what the first paragraph of a docstring says of a class."""
+    """Return the first paragraph of a class's docstring."""
     return _without_citations((kind.__doc__ or "").strip().split("\n\n")[0])
 
 
@@ -241,9 +241,9 @@ def _without_citations(text: str) -> str:
 
 
 def field_texts(kind: type) -> dict[str, JsonObject]:
-    """Return what a docstring says of fields, by their names in Python."""
-    _, _, said = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
-    texts = _FIELD.findall(said)
+    """Return the descriptions of fields in a docstring, by their names in Python."""
+    _, _, section = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
+    texts = _FIELD.findall(section)
     return {name: {"description": _without_citations(text)} for name, text in texts}
 
 

@@ -1,12 +1,12 @@
-"""Free JSON, as it stands in message bodies, and JSON that cannot be changed in place.
+"""JSON values in message bodies, and frozen JSON values, which cannot be changed in place.
 
-Frozen values are shared between any number of readers. Their objects and lists are equal to
-plain ones, are written as JSON, and `isinstance` knows them. An attempt to change one raises
-`TypeError`. `copy.deepcopy(value)` is plain through and through, `dict(value)` and `list(value)`
-are so at the top.
+Frozen values are shared between any number of readers. Their objects and lists are equal to plain
+ones, are written as JSON, and are instances of `dict` and `list`. An attempt to change one raises
+`TypeError`. `copy.deepcopy(value)` is plain at all levels, `dict(value)` and `list(value)` at the
+top.
 
-Freezing copies what is not frozen yet, and nothing else: a value that shares most of its
-parts with a frozen one costs what it does not share.
+Freezing copies only parts that are not frozen yet: the cost of a value that shares most of its
+parts with a frozen one is that of the other parts.
 """
 
 import math
@@ -25,9 +25,9 @@ JsonObject: TypeAlias = dict[str, Json]
 JsonInput: TypeAlias = (
     "Mapping[str, JsonInput] | Sequence[JsonInput] | str | int | float | bool | None"
 )
-"""What is taken as JSON where a value is only read: `dict[str, int]`, a tuple, any mapping.
+"""JSON for reading only: `dict[str, int]`, a tuple, any mapping.
 
-`Json` itself is invariant: a `dict[str, int]` is none, as a text could be put into that.
+`Json` itself is invariant: a `dict[str, int]` is no `Json`, since a text could be put into `Json`.
 """
 
 _PLAIN: Final = (str, int, NoneType)
@@ -40,13 +40,13 @@ SURE: Final[frozenset[type[object]]] = frozenset({str, int, bool, NoneType})
 """Types of which every value is JSON; most objects and lists hold nothing else."""
 
 _MAX_DEPTH: Final = 64
-"""Nesting that is looked into; no peer takes half as much, and Python has an end, too."""
+"""Deepest nesting that is checked; no peer accepts half of it, and Python's stack is limited."""
 
 
 def is_json(value: object, depth: int = _MAX_DEPTH) -> bool:
-    """Return whether a value can be written as JSON and read again as what it was.
+    """Return whether a value can be written as JSON and read again unchanged.
 
-    NaN cannot: it would be written as `null`, which means something else.
+    NaN cannot: it would be written as `null`, which has another meaning.
     """
     if isinstance(value, dict):
         return set(map(type, value)) <= _NAMES and _are_json(value.values(), depth)
@@ -70,11 +70,11 @@ class Absence(Enum):
 ABSENT: Final = Absence.ABSENT
 
 _MOST_DIGITS: Final = 9
-"""Digits in the number of an element; no list that fits into a message has more."""
+"""Largest number of digits of an index; no list that fits into a message needs more."""
 
 
 def index_in(elements: list[Json], segment: str) -> int | None:
-    """Return the index of the element that a segment of a path names; None: it names none.
+    """Return the index of the element that a segment of a path names, or None.
 
     Args:
         elements: The list.
@@ -86,7 +86,7 @@ def index_in(elements: list[Json], segment: str) -> int | None:
 
 
 def value_at(value: Json, path: str) -> "Json | Absence":
-    """Return the value at a path, which may be null; `ABSENT`: there is none.
+    """Return the value at a path, which may be null, or `ABSENT`.
 
     Args:
         value: The whole value.
@@ -107,7 +107,7 @@ def _refuse(*_: object, **__: object) -> NoReturn:
 
 
 class FrozenObject(dict[str, Json]):
-    """A JSON object that stays as it is."""
+    """A JSON object that cannot be changed."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __ior__ = _refuse
@@ -123,7 +123,7 @@ class FrozenObject(dict[str, Json]):
 
 
 class FrozenArray(list[Json]):
-    """A JSON array that stays as it is."""
+    """A JSON array that cannot be changed."""
 
     __slots__ = ()
     __setitem__ = __delitem__ = __iadd__ = __imul__ = _refuse
@@ -140,11 +140,11 @@ class FrozenArray(list[Json]):
 
 
 _STILL: Final = frozenset({FrozenObject, FrozenArray, str, int, bool, float, type(None)})
-"""Types of what is frozen already."""
+"""Types of values that are frozen already."""
 
 
 def freeze(value: Json) -> Json:
-    """Return a value as one that cannot be changed in place; one that is so is itself."""
+    """Return a frozen copy of a value, or the value itself if it is frozen already."""
     if type(value) in _STILL:
         return value
     if isinstance(value, dict):
@@ -153,51 +153,51 @@ def freeze(value: Json) -> Json:
 
 
 def frozen_object(value: JsonObject) -> FrozenObject:
-    """Return a JSON object as one that cannot be changed in place."""
+    """Return a frozen copy of a JSON object."""
     if isinstance(value, FrozenObject):
         return value
-    made = FrozenObject(value)
+    frozen = FrozenObject(value)
     if not _are_still(value.values()):
         for name in [name for name, part in value.items() if type(part) not in _STILL]:
-            dict.__setitem__(made, name, freeze(value[name]))
-    return made
+            dict.__setitem__(frozen, name, freeze(value[name]))
+    return frozen
 
 
 def _frozen_array(value: list[Json]) -> FrozenArray:
-    made = FrozenArray(value)
+    frozen = FrozenArray(value)
     if not _are_still(value):
         for index in [index for index, part in enumerate(value) if type(part) not in _STILL]:
-            list.__setitem__(made, index, freeze(value[index]))
-    return made
+            list.__setitem__(frozen, index, freeze(value[index]))
+    return frozen
 
 
 def _are_still(parts: Iterable[Json]) -> bool:
-    # Most are, once the whole was frozen: this asks for the price of a copy.
+    # Mostly they are, once the whole was frozen: this check costs as much as a copy.
     return set(map(type, parts)) <= _STILL
 
 
-# Texts of others, as a terminal, a log and a page may show them.
+# Texts of others, made safe for a terminal, a log and a page.
 
 _ACTIVE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
 )
-"""Characters that are no text: controls, marks of direction, invisible ones, half surrogates."""
+"""Unsafe characters: controls, marks of direction, invisible ones, half surrogates."""
 
 _BREAKS: Final = str.maketrans({"\n": "\\n", "\t": "\\t"})
 
 
 def visible(text: str) -> str:
-    """Return a text with all that is no text spelt out; line breaks and tabs stay.
+    """Return a text with unsafe characters written as escapes; line breaks and tabs stay.
 
     Args:
-        text: Any text; also lines of JSON, which stay the same JSON.
+        text: Any text; a line of JSON stays equivalent.
     """
     return _ACTIVE.sub(_spelt_out, text)
 
 
 def one_line(text: str) -> str:
-    """Return a text as a part of one line, line breaks and tabs spelt out, too.
+    """Return a text for one line, with line breaks and tabs written as escapes, too.
 
     Args:
         text: Any text.
@@ -205,6 +205,6 @@ def one_line(text: str) -> str:
     return visible(text).translate(_BREAKS)
 
 
-def _spelt_out(found: re.Match[str]) -> str:
-    units = found[0].encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+def _spelt_out(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass").hex()
+    return "".join(f"\\u{units[start : start + 4]}" for start in range(0, len(units), 4))

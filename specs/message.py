@@ -1,4 +1,4 @@
-"""The message envelope: five fields, and the rules every router applies to them."""
+"""The message envelope: five fields, and the rules for them that every router applies."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -29,10 +29,10 @@ class MessageType(StrEnum):
 
 
 LEAST_RETRY: Final = 0.001
-"""Seconds that a refusal asks to wait at least: it is written in milliseconds."""
+"""Shortest wait that a refusal can ask for, in seconds: it is written in milliseconds."""
 
 MOST_RETRY: Final = 3600.0
-"""Seconds that a refusal asks to wait at most (ours)."""
+"""Longest wait that a refusal can ask for, in seconds (ours)."""
 
 EVENT_PARTS: Final = frozenset({"status", "changes", "registration", "observers"})
 """Last segments of `to` whose creates and updates are events (ADR-05, ADR-06)."""
@@ -45,13 +45,13 @@ _CHILD_EVENT_TYPES: Final = frozenset({MessageType.UPDATE, MessageType.DELETE})
 
 
 _SHOWN: Final = frozenset({"code", "description", "resource", "method"})
-"""Fields of a body whose values are shown, where a text may stand for people."""
+"""Fields of a body whose values are shown to people."""
 
 _SHOWN_CHARS: Final = 80
 
 
 def _outline(body: JsonObject) -> str:
-    """Return what is shown of a body: it may be long, and have secrets."""
+    """Return a short form of a body without secrets, for people."""
     return f"{{{', '.join(_part(name, value) for name, value in body.items())}}}"[
         : _SHOWN_CHARS * 4
     ]
@@ -70,11 +70,11 @@ class Message:
         id: Positive, strictly increasing per `from_` (MSG-03).
         type: One of the nine verbs.
         from_: Canonical address of the sender.
-        to: Canonical address of the receiver; the only thing routers look at.
-        body: Free JSON; unknown keys are kept, never routed on. Not to be
-            changed in place: evolve the message instead.
-        identity: Sender as the receiving side's node or link has established it; None: not
-            established, or not yet. Never read from the sender's body.
+        to: Canonical address of the receiver; the only field that routers use.
+        body: Free JSON; unknown keys are kept and not used for routing. Not to be changed in place:
+            evolve the message instead.
+        identity: The sender as the receiving side's node or link has established it; None: not
+            established yet. Never read from the sender's body.
         is_response: True if this answers a request.
     """
 
@@ -109,7 +109,7 @@ class Message:
 
     @property
     def is_event(self) -> bool:
-        """True if this has no answer (the `event` mark of the catalogue, or for an inbox)."""
+        """True if the message has no answer (the `event` mark of the catalogue, or an inbox)."""
         if self.type in _EVENT_TYPES:
             last = self.to.rpartition("/")[2]
             if last in EVENT_PARTS or (last == INBOX and is_inbox(self.to)):
@@ -123,7 +123,7 @@ class Message:
 
     @property
     def code(self) -> int:
-        """The reply code of a response; 0 where there is none."""
+        """The reply code of a response; 0 for other messages."""
         code = self.body.get("code")
         return code if isinstance(code, int) else 0
 
@@ -135,12 +135,12 @@ class Message:
 
     @property
     def value(self) -> Json:
-        """The `value` of the body: what is asked, reported or answered; None: there is none."""
+        """The `value` of the body: the requested, reported or returned value; None: absent."""
         return self.body.get("value")
 
     @property
     def ok(self) -> bool:
-        """Whether this answer says yes; a provisional answer does not.
+        """Whether this answer is a success; a provisional answer is not.
 
         Raises:
             TypeError: The message is no answer.
@@ -148,7 +148,7 @@ class Message:
         return FIRST_FINAL <= self._answered_code() <= LAST_SUCCESS
 
     def raise_for_code(self) -> Self:
-        """Return this answer if it is no refusal.
+        """Return this answer unless it is a refusal.
 
         Raises:
             AnswerError: The answer is a refusal.
@@ -159,7 +159,7 @@ class Message:
             after = self.body.get("retryAfter")
             seconds: float | None = None
             if isinstance(after, int | float) and not isinstance(after, bool):
-                # Its sender may be hostile, and its receiver sleep for so long.
+                # A hostile sender could make the receiver sleep for ever.
                 seconds = _pause(after)
             raise AnswerError(code, reason_in(self), seconds)
         return self
@@ -176,12 +176,12 @@ class Message:
 
     @property
     def via(self) -> tuple[str, ...]:
-        """Stubs this message has crossed, in order (STB-06)."""
+        """Stubs that the message has crossed, in order (STB-06)."""
         via = cast("list[str] | None", self.body.get("via"))
         return tuple(filter(str.__instancecheck__, via)) if isinstance(via, list) else ()
 
     def is_last_by(self, stub: str) -> bool:
-        """Return whether this stub is the last that the message has crossed.
+        """Return whether a stub is the last one that the message has crossed.
 
         Args:
             stub: Address of the stub, or of the end of a link.
@@ -189,7 +189,7 @@ class Message:
         via = self.body.get("via")
         if not isinstance(via, list) or not via:
             return False
-        # Most often the last is a text, and no other has to be looked at.
+        # Mostly the last element is a text, and no other needs a check.
         return via[-1] == stub if isinstance(via[-1], str) else self.via[-1:] == (stub,)
 
 
@@ -200,27 +200,26 @@ _set_id, _set_type, _set_from, _set_to, _set_body, _set_identity, _set_is_respon
 
 
 def instance_id(message: Message) -> str:
-    """Return the name of this message instance, the same at every hop (`mid`).
+    """Return the name of this message instance, which is the same at every hop (`mid`).
 
-    A request or event is named by its sender and id; an answer by both ends, the id,
-    its code, so that a provisional answer is not its final one, and a receiver that reports that it
-    answers (`source`), as several may from one address (C-81). Of several provisional
-    answers each says which it is (`sequence`).
+    A request or event is named by its sender and id; an answer by both ends, the id, its code, so
+    that a provisional answer differs from its final one, and its `source`, as several receivers may
+    answer from one address (C-81). Several provisional answers differ by `sequence`.
     """
     if message.is_response:
         source = message.body.get("source")
-        by = f"@{source}" if isinstance(source, str) else ""
+        suffix = f"@{source}" if isinstance(source, str) else ""
         code = message.code
         sequence = None if code >= FIRST_FINAL else message.body.get("sequence")
         nth = f".{sequence}" if isinstance(sequence, int) else ""
-        return f"{message.to}#{message.id}>{message.from_}!{code}{nth}{by}"
+        return f"{message.to}#{message.id}>{message.from_}!{code}{nth}{suffix}"
     return f"{message.from_}#{message.id}"
 
 
 DURABLE: Final = "durable"
-"""Key of a body: true, the sender wants the request to be kept until its receiver has answered it.
+"""Key of a body. True: the sender wants the request to be kept until it is answered.
 
-In what a node delivers it is a number, the place of the message in the log of its receiver."""
+In a message that a node delivers, it is the position of the message in its receiver's log."""
 
 
 def is_durable(message: Message) -> bool:
@@ -233,23 +232,23 @@ def is_durable(message: Message) -> bool:
 
 
 def position_of(message: Message) -> int | None:
-    """Return the place of a message in the log of its receiver; None: no log has kept it."""
+    """Return the position of a message in its receiver's log, or None if no log has kept it."""
     place = message.body.get(DURABLE)
     return None if isinstance(place, bool) or not isinstance(place, int) else place
 
 
 def request_id(response: Message) -> str:
-    """Return the instance id of the request a response answers (`ref`)."""
+    """Return the instance id of the request that a response answers (`ref`)."""
     return f"{response.to}#{response.id}"
 
 
 def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Message:
-    """Answer a request: ends swapped, id repeated, code set (MSG-04).
+    """Return the answer to a request: ends swapped, id repeated, code set (MSG-04).
 
     Args:
-        request: What is answered; the answer goes where it came from.
+        request: The request; the answer goes to its sender.
         code: One of `Code`.
-        body: What the answer says besides its code.
+        body: The answer's fields besides its code.
 
     Raises:
         BadMessageError: It is no request, the code is none that is in use, or
@@ -261,16 +260,16 @@ def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Mes
 
 
 def refuse(message: Message, code: int, why: str, retry_after: float | None = None) -> Message:
-    """Answer a request with a refusal a person can read.
+    """Return the refusal of a request, with a reason for people.
 
-    The sender of an event may be notified, too, that it went nowhere (SC-36).
+    The sender of an event may get one, too, if the event is not delivered (SC-36).
 
     Args:
         message: The request.
         code: One of `Code`.
         why: The reason.
-        retry_after: Seconds after which the same request may be granted; None: never, or not
-            known; 503 then says `RETRY_AFTER`.
+        retry_after: Seconds after which the same request may be granted; None: never, or unknown; a
+            503 then has `RETRY_AFTER`.
 
     Raises:
         BadMessageError: It is an answer, or the code is none that is in use.
@@ -284,10 +283,10 @@ def refuse(message: Message, code: int, why: str, retry_after: float | None = No
 
 
 def malformed_answer(answer: Message, why: str) -> Message:
-    """Return what a requester gets in place of an answer that cannot be read or written.
+    """Return the answer that a requester gets in place of an unreadable or unwritable one.
 
     Args:
-        answer: The answer; only its id and ends count.
+        answer: The answer; only its id and ends are used.
         why: The reason.
     """
     body: JsonObject = {
@@ -302,24 +301,24 @@ def _pause(seconds: float) -> float:
 
 
 def reason_in(refusal: Message) -> str:
-    """Return what a refusal says to people, as its sender wrote it; empty: nothing."""
+    """Return the reason for people in a refusal, as its sender wrote it; empty: none."""
     why = refusal.body.get("description")
     return why if isinstance(why, str) else ""
 
 
-def _answer(asked: Message, code: int, body: JsonObject) -> Message:
+def _answer(request: Message, code: int, body: JsonObject) -> Message:
     if code == Code.UNAVAILABLE:
-        # It means "not now": a refusal that another attempt does not change has another code.
+        # 503 means "not now": a lasting refusal has another code.
         body = {"description": "it cannot be done now", "retryAfter": RETRY_AFTER, **body}
     if code not in _CODES:
         raise BadMessageError(f"{code} is no reply code; in use are {_CODES_LISTED}")
     if body.get("code", code) != code:
         raise BadMessageError(f"an answer cannot say {code} and {body['code']}")
     return Message(
-        id=asked.id,
+        id=request.id,
         type=MessageType.RESPONSE,
-        from_=asked.to,
-        to=asked.from_,
+        from_=request.to,
+        to=request.from_,
         body={"code": int(code), **body},
     )
 
@@ -330,8 +329,8 @@ def stamped(message: Message, stub: str, identity: SenderIdentity | None = None)
     Args:
         message: The message.
         stub: Address of the stub, or of the end of a link, that the message crosses.
-        identity: Sender as this stub knows it, of a message that has come in. None: it knows none,
-            or the message goes out, and the receiving side establishes the identity anew.
+        identity: The sender's identity known to this stub, for an incoming message. None: unknown,
+            or the message goes out, and the receiving side establishes the identity.
     """
     crossed = message.via if "via" in message.body else ()
     via: Json = [*crossed, stub]
@@ -340,7 +339,7 @@ def stamped(message: Message, stub: str, identity: SenderIdentity | None = None)
 
 
 def identified(message: Message, identity: SenderIdentity | None) -> Message:
-    """Return the message with this identity of its sender; itself, if it has it already."""
+    """Return the message with an identity of its sender, or itself if it has that already."""
     if message.identity is identity:
         return message
     return Message(message.id, message.type, message.from_, message.to, message.body, identity)

@@ -1,12 +1,12 @@
 """The message catalogue: all messages with their ends and bodies (M-01..M-58).
 
-Routers do not use it. It says which class a message's body is read into, and each of its
-answers; tests, players and readers of traces ask it what a message is. What hyperties say to
-each other is free and in no row.
+Routers do not use it. It assigns a class to each message's body, and to the bodies of its answers;
+tests, players and readers of traces look up messages in it. Messages between hyperties are free and
+in no row.
 
-Addresses are written as forms: `R/registry`, `PX/status`. The part before the first slash names
-a form, the rest is meant literally, `<n>` is any one segment. Forms that differ only by a number
-or a small letter behind (`R`, `R2`, `H`, `Hx`) are the same form of, usually, another address.
+Addresses are written as forms: `R/registry`, `PX/status`. The part before the first slash names a
+form, the rest is literal, and `<n>` is any one segment. Forms that differ only by a number or a
+small letter at the end (`R`, `R2`, `H`, `Hx`) are the same form for, usually, different addresses.
 """
 
 import re
@@ -69,13 +69,13 @@ def _compile(form: str) -> re.Pattern[str]:
 
 
 def match_form(form: str, address: str) -> str | None:
-    """Return which address the form's first part stands for; None if the form does not fit.
+    """Return the address that the form's first part stands for, or None if it does not match.
 
     Raises:
         SpecError: There is no such form.
     """
-    found = _compile(form).fullmatch(address)
-    return None if found is None else found[1]
+    match = _compile(form).fullmatch(address)
+    return None if match is None else match[1]
 
 
 BodyClass: TypeAlias = type[attrs.AttrsInstance]
@@ -83,13 +83,13 @@ BodyClass: TypeAlias = type[attrs.AttrsInstance]
 
 @attrs.frozen(slots=True)
 class Answers:
-    """The class that an answer is read into, by its code.
+    """The classes of an answer's body, by the answer's code.
 
     Attributes:
-        yes: From 200 to 299.
-        wait: Below 200.
-        no: From 300 on.
-        late: At 408, which a registry may fill with what it knows (M-25).
+        yes: For codes from 200 to 299.
+        wait: For codes below 200.
+        no: For codes from 300 on.
+        late: For code 408, with which a registry may send known records (M-25).
     """
 
     yes: BodyClass
@@ -113,7 +113,7 @@ _MARK: Final = re.compile(r"(?P<lacks>!)?(?P<field>\w+)(?P<how>[=:])?(?P<what>.+
 
 @attrs.frozen(slots=True)
 class Mark:
-    """The marks of a body by which a message is of a row.
+    """A condition on a body by which a message belongs to a row.
 
     Written `resource` (given), `!resource` (not given), `value:{}` (an object),
     `method=open` (this word), `resources:PQ` (an address of this form; the first,
@@ -126,16 +126,16 @@ class Mark:
 
     @classmethod
     def read(cls, text: str) -> "Mark":
-        """Read a mark as it is written in the table.
+        """Read a mark of the table.
 
         Raises:
             SpecError: It is none.
         """
-        found = _MARK.fullmatch(text)
-        if found is None:
+        match = _MARK.fullmatch(text)
+        if match is None:
             raise SpecError(f"{text!r} is no mark of a body")
-        field, how, what = found["field"], found["how"], found["what"] or ""
-        if found["lacks"]:
+        field, how, what = match["field"], match["how"], match["what"] or ""
+        if match["lacks"]:
             return cls(field, "lacks")
         if what == "{}":
             return cls(field, "object")
@@ -162,7 +162,7 @@ class Mark:
 
 
 def marks_of(text: str) -> tuple[Mark, ...]:
-    """Read the marks of a row; spaces stand between them."""
+    """Read the marks of a row, which are separated by spaces."""
     return tuple(Mark.read(each) for each in text.split())
 
 
@@ -174,13 +174,13 @@ class Kind:
         id: Its name in the protocol.
         type: The verb.
         from_: Form of the sender's address.
-        to: Form of the receiver's; what stands before the first slash is the
-            sender's where both write it alike.
-        marks: What its body must have, to distinguish it from other rows.
+        to: Form of the receiver's address; if its part before the first slash is the same as the
+            sender's, it is the same address.
+        marks: The conditions on its body that distinguish it from other rows.
         body: The class of its body.
         answers: Classes of the answers' bodies; None: it is an event.
-        name: What it does.
-        cite: Contradictions of the sources that were decided here.
+        name: Its purpose.
+        cite: Contradictions of the sources that are decided here.
     """
 
     id: str
@@ -199,7 +199,7 @@ class Kind:
         return self.answers is None
 
     def fits(self, message: Message) -> bool:
-        """Return whether a message is of this row."""
+        """Return whether a message belongs to this row."""
         if message.type is not self.type:
             return False
         sender, receiver = match_form(self.from_, message.from_), match_form(self.to, message.to)
@@ -321,7 +321,7 @@ KINDS: Final = (
     Kind("M-58", _DEL, "H",                    "QOS",                   "resource",                          session.QualityClient,   _DONE,     "release them", "C-60"),
 )
 # fmt: on
-"""The catalogue. A message fits one row at most; the sections are those of the protocol's page."""
+"""The catalogue. A message matches at most one row; the sections are those of the protocol's page."""
 
 _BY_TYPE: Final = {
     type_: tuple(kind for kind in KINDS if kind.type is type_) for type_ in MessageType
@@ -329,5 +329,5 @@ _BY_TYPE: Final = {
 
 
 def message_kind(message: Message) -> Kind | None:
-    """Return the row a message is of; None for an answer, and for what is free."""
+    """Return the row of a message, or None for an answer or a free message."""
     return next((kind for kind in _BY_TYPE[message.type] if kind.fits(message)), None)

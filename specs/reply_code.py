@@ -33,21 +33,21 @@ FIRST_FINAL: Final = 200
 """A code below this is provisional; the first at or above it is final (MSG-05)."""
 
 LAST_SUCCESS: Final = 299
-"""Codes from FIRST_FINAL up to this one say yes."""
+"""The first code above those of success, which begin at FIRST_FINAL."""
 
 
 FIRST_REFUSAL: Final = 400
-"""Codes from this one on refuse (MSG-17)."""
+"""The first code of refusals (MSG-17)."""
 
 
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
-"""A node's lasting refusals of an open: another attempt does not help."""
+"""Codes of a node's lasting refusals of an open: another attempt is useless."""
 
 TAKEN_OVER: Final = "taken over by another login"
 """A node's refusal (409) to re-open a session that another login of its user has got: for good."""
 
 NOT_NOW: Final = frozenset({Code.NOT_FOUND, Code.UNAVAILABLE})
-"""Answers of a receiver after which a durable message is delivered to it again, later."""
+"""Codes of answers after which a durable message is delivered again, later."""
 
 PASSING: Final = frozenset(
     {
@@ -59,7 +59,7 @@ PASSING: Final = frozenset(
         Code.BACKEND_TIMEOUT,
     }
 )
-"""Refusals of a read that say nothing about the next one, which may succeed."""
+"""Codes of refusals of a read after which the next one may succeed."""
 
 
 class DropReason(StrEnum):

@@ -1,9 +1,8 @@
-"""The routes of messages, and the checks before: both as tables.
+"""The routes of messages, and the checks before routing, both as tables.
 
-Routers look only at `to`, and at what their registry holds about it. The first
-row of the decision table that fits decides. The checks run in the order of
-their table; the first that objects ends the message's route. Tests compare what
-the routers do with these rows.
+Routers use only `to`, and their registry's knowledge of it. The first matching row of the decision
+table decides. The checks run in the order of their table; the first objection ends the message's
+route. Tests compare the routers with these rows.
 """
 
 import re
@@ -18,7 +17,7 @@ from specs.reply_code import Code, DropReason
 
 
 class Target(StrEnum):
-    """The target that a router finds for `to`; tried from top to bottom."""
+    """The kind of target that a router finds for `to`; tried from top to bottom."""
 
     ANSWER_AWAITED = "answer-awaited"
     LISTENER = "listener"
@@ -43,7 +42,7 @@ class Route(StrEnum):
 
 
 class Aside(StrEnum):
-    """The work of the registry beside the route, which never delays the message."""
+    """Work of the registry that a message causes, and that never delays it."""
 
     NOTHING = "nothing"
     SET_UP_LINK = "set-up-link"
@@ -55,11 +54,11 @@ class Rule:
     """One row of the decision table.
 
     Attributes:
-        target: What `to` turned out to be.
-        route: Where the message goes.
-        cite: Where the protocol says so.
-        aside: What is started in the background.
-        refusal: What a request gets that goes nowhere; an event is dropped.
+        target: The kind of target of `to`.
+        route: The route of the message.
+        cite: The place in the protocol pages that demands it.
+        aside: The work that is started in the background.
+        refusal: The answer to a request that is not delivered; an event is dropped.
     """
 
     target: Target
@@ -89,7 +88,7 @@ NODE_RULES: Final = (
     Rule(Target.LISTENER,        Route.LISTENERS, "MN-01, MN-02, ADR-03"),
     Rule(Target.UNKNOWN,         Route.NOWHERE,   "MN-27, ADR-04", refusal=Code.NOT_FOUND),
 )
-"""The decision table of a node in the triangle topology (C-49): it has no one to ask."""
+"""The decision table of a node in the triangle topology (C-49), which can ask no registry."""
 # fmt: on
 
 
@@ -116,25 +115,25 @@ class Direction(StrEnum):
     """Messages that a stub brings from outside."""
 
     OUTGOING = "outgoing"
-    """Messages that a component of this runtime submits; a stub for itself, too."""
+    """Messages that components of this runtime submit; also a stub's own messages."""
 
 
 class Power(StrEnum):
-    """The powers of a stage over a message, beside letting it pass."""
+    """The powers of a stage over a message, besides letting it pass."""
 
     REFUSE = "refuse"
     CHANGE = "change"
 
 
 class Exempt(StrEnum):
-    """Messages that a stage does not see (BUS-13)."""
+    """Messages that a stage does not check (BUS-13)."""
 
     SHARED_ANSWERS = "shared-answers"
-    """Answers that a stub brings from an address that many listen to (C-81)."""
+    """Answers that a stub brings from an address with many listeners (C-81)."""
 
     ANSWERS = "answers"
     OWN_STATUS = "own-status"
-    """Of a stub of this runtime."""
+    """Status events of a stub of this runtime."""
 
     PARTS = "parts"
     """Messages between the runtime's own parts; a stub is none of them (SC-23)."""
@@ -147,14 +146,14 @@ _OWN: Final = frozenset({Exempt.OWN_STATUS, Exempt.PARTS})
 
 @attrs.frozen(slots=True)
 class Interception:
-    """One check, and what an objection means.
+    """One check, and the consequence of its objection.
 
     Attributes:
-        refusal: What a request gets; `None` drops the message without an answer.
-        drop: The reason an event or answer is dropped for, and every message
-            that gets no refusal.
-        exempt: Messages it does not see.
-        may: What it may do beside letting a message pass.
+        refusal: The answer to a request; `None` drops the message without an answer.
+        drop: The reason for which an event or answer is dropped, and every message without a
+            refusal.
+        exempt: Messages that it does not check.
+        may: Its powers besides letting a message pass.
         directions: The pipelines it is a stage of.
     """
 
@@ -214,7 +213,7 @@ delivers past the others: what would not be judged could be sent (I-B8).
 """
 
 APPLICATION_STAGES: Final = tuple(row.check for row in RUNTIME_CHECKS if Power.CHANGE in row.may)
-"""The places of an application's own stages."""
+"""The positions of an application's own stages."""
 
 NODE_CHECKS: Final = (
     Interception(Check.NORMAL_FORM, Code.MALFORMED, DropReason.MALFORMED, "MN-03, MSG-18, I-T10"),
@@ -232,16 +231,16 @@ _SERVICE: Final = re.compile(r"domain://msg-node\.[^/]+/(session|sm|.*address-al
 
 
 def is_of_session(request: Message) -> bool:
-    """Return whether a node does what is asked for a session, whoever of it has asked."""
+    """Return whether a node executes a request for a session, whichever component sent it."""
     to = request.to
     if not to.startswith(_BACKENDS):
-        # Nearly all.
+        # Nearly all requests.
         return False
     is_written = request.type is not MessageType.READ and to.startswith(_REGISTRIES)
     return is_written or _SERVICE.match(to) is not None
 
 
 def is_routing_loop(message: Message) -> bool:
-    """Return whether a message has crossed a stub twice, or too many of them (STB-06)."""
+    """Return whether a message has crossed a stub twice, or too many stubs (STB-06)."""
     via = message.via
     return len(via) > HOP_LIMIT or len(set(via)) != len(via)

@@ -1,4 +1,4 @@
-"""The trace record: one flat shape for everything that is evidence (OBS-01).
+"""The trace record: one flat form for all evidence (OBS-01).
 
 A process writes its records below a directory of traces, in parts:
 `DIR/run=<start>-<id>/node=<name>/part-00000.jsonl`. Each start of a process is a run.
@@ -12,15 +12,15 @@ from urllib.parse import quote, unquote
 import attrs
 
 SCHEMA: Final = "protofly.trace/1"
-"""Name of this record's shape; stands in the first record of each process."""
+"""Name and version of the record's form, written in the first record of each process."""
 
 _FOLDERS: Final = re.compile(r"(?:(?:^|/)run=(?P<run>[^/]+))?(?:^|/)node=(?P<node>[^/]+)/[^/]*$")
 
 ABSENT: Final = "[*]"
-"""The state before the first and after the last, as drawn: an entity that is not."""
+"""The state before the first and after the last one, as drawn: the entity does not exist."""
 
 BODIES: Final = "bodies"
-"""The `kind` of the first record of a process, if records of messages have bodies."""
+"""The `kind` of the first record of a process whose records of messages have bodies."""
 
 
 class Kind(StrEnum):
@@ -84,22 +84,22 @@ class Fact:
     meaning of each.
 
     Attributes:
-        key: Which entity or table row: parts joined by `|`.
-        old: State left; `[*]` for an entity that was not there.
+        key: Key of the entity or table row: parts joined by `|`.
+        old: State left; `[*]` for an entity that did not exist.
         new: State entered; absent when the step was refused.
         cause: The trigger of the step, as the machine's table names it.
-        why: Half a sentence for people.
+        why: The reason for people, as half a sentence.
         digest: Hash of a message without `via`, `auth` and tokens.
-        body: Body of a message of the framework, as redacted JSON; only if it was asked for.
+        body: Body of a message of the framework, as redacted JSON; only on demand.
         via: Stubs that a message has crossed, in order, joined by `|` (I-L1..I-L4).
-        user: User who sent a message, where the reporter knows that: the first 16 hexadecimal
-            digits of the SHA-256 of the address, or the address if names were asked for.
-        obligations: What was done along with a decision, joined by commas (I-K3).
+        user: User who sent a message, if the reporter knows: the first 16 hexadecimal digits of the
+            SHA-256 of the address, or the address if names were asked for.
+        obligations: Obligations that were fulfilled with a decision, joined by commas (I-K3).
         a: Reporter of a link or session: a node, or the runtime at this end.
         b: The runtime at the other end.
-        kind: Of a link `mn` or `p2p`; of a session, in whose form its runtime speaks; of a way
-            that is looked for, what may be done for it; of the start, `BODIES` or nothing; of a
-            message `durable`, if its sender wants it to be kept until it is answered.
+        kind: For a link `mn` or `p2p`; for a session, the form of its runtime; for a search for a
+            route, the permitted steps; for the start, `BODIES` or nothing; for a message `durable`,
+            if its sender wants it to be kept until it is answered.
     """
 
     k: Kind
@@ -146,9 +146,9 @@ class Fact:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Stamp:
-    """The fields every record starts with: process, actor and time.
+    """The fields that every record starts with: process, actor and time.
 
-    Records less than 50 us apart may have the times of the first of them; `ln` has their order.
+    Records less than 50 us apart may have the time of the first one; `ln` has their order.
 
     Attributes:
         run: Identifier of this start of the process, never reused; see `trace_folder`.
@@ -170,12 +170,12 @@ class Stamp:
 
 
 def trace_folder(run: str, node: str) -> str:
-    """Return where a process keeps the parts of one run, below the directory of traces."""
+    """Return the path of a process's parts of one run, below the directory of traces."""
     return f"run={quote(run, safe='')}/node={quote(node, safe='')}"
 
 
 def writer_of(part: str) -> tuple[str, str] | None:
-    """Return the run and the node that a part's path names; the run may be empty.
+    """Return the run and the node in a part's path; the run may be empty.
 
     None: the path names no node.
     """

@@ -261,7 +261,7 @@ class _Transfers:
         self._open: dict[_Key, _Transfer] = {}
 
     def __len__(self) -> int:
-        """The number of bodies in memory."""
+        """Return the number of bodies in memory."""
         return len(self._open)
 
     def _begin(self, key: _Key, transfer: _Transfer, now: float) -> None:
@@ -412,7 +412,7 @@ class HeldBodiesCore(_Transfers):
     _patience = limits.HELD_SILENCE
 
     def hold(self, request: Message, body: bytes, now: float) -> ChunkedBody:
-        """Hold the body of an answer until it was read; return the entry that replaces it.
+        """Hold the body of an answer until it was read; return the entry that replaces the body.
 
         Args:
             request: The request that is answered.

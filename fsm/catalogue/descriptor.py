@@ -171,7 +171,7 @@ def judge_entry(
         lambda: _list_age(revocations, now),
         lambda: _find_revocation(entry, descriptor.counter, revocations),
     )
-    return next((one for check in checks if (one := check()) is not None), None)
+    return next((refusal for check in checks if (refusal := check()) is not None), None)
 
 
 def judge_use(

@@ -326,10 +326,10 @@ def _as_text(
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
     yield from clock_lines(judged.skews)
-    shown = count_noun(records, "record")
+    count = count_noun(records, "record")
     judges = count_noun(_JUDGED, "claim")
     broken_claims = len(judged.by_claim) + len({step.claim for step in judged.machines.violations})
-    yield f"{verdict.value}: {shown}, {judges} judged, {broken_claims} broken"
+    yield f"{verdict.value}: {count}, {judges} judged, {broken_claims} broken"
 
 
 def _as_json(

@@ -117,49 +117,49 @@ def _check(plan: Composition, wanted: Wanted, progress: Progress | None = None) 
         composition = attrs.evolve(plan, bounds=attrs.evolve(plan.bounds, **given))
         # The exploration makes a million tuples of numbers that are never garbage.
         gc.disable()
-        found = explore(composition, wanted.max_states, advance=advance)
+        result = explore(composition, wanted.max_states, advance=advance)
     except SpecError as exc:
         raise UsageError(str(exc)) from exc
     finally:
         gc.enable()
     seconds = time.perf_counter() - started
     if progress is not None:
-        progress.set(found.states, found.states)
+        progress.set(result.states, result.states)
         progress.clear()
     if wanted.wants_json:
-        print_json(*_json(plan, found, seconds))
+        print_json(*_json(plan, result, seconds))
     else:
-        for text in _words(plan, found, seconds):
+        for text in _words(plan, result, seconds):
             echo(text)
     if wanted.output is not None:
-        _write_all(wanted.output, plan, found)
-    return found.holds
+        _write_all(wanted.output, plan, result)
+    return result.holds
 
 
 # --- the output --------------------------------------------------------------------------
 
 
-def _verdict(found: Exploration) -> str:
-    if found.findings:
-        return count_noun(len(found.findings), "finding")
-    return "holds" if found.is_complete else "not finished"
+def _verdict(result: Exploration) -> str:
+    if result.findings:
+        return count_noun(len(result.findings), "finding")
+    return "holds" if result.is_complete else "not finished"
 
 
-def _held_back_text(found: Exploration) -> str:
-    return f" ({found.held_back} steps waited for space)" if found.held_back else ""
+def _held_back_text(result: Exploration) -> str:
+    return f" ({result.held_back} steps waited for space)" if result.held_back else ""
 
 
-def _words(plan: Composition, found: Exploration, seconds: float) -> Iterator[str]:
+def _words(plan: Composition, result: Exploration, seconds: float) -> Iterator[str]:
     yield (
-        f"{plan.name}: {found.states} states, {found.transitions} transitions, "
-        f"depth {found.depth}, {seconds:.1f} s: {_verdict(found)}{_held_back_text(found)}"
+        f"{plan.name}: {result.states} states, {result.transitions} transitions, "
+        f"depth {result.depth}, {seconds:.1f} s: {_verdict(result)}{_held_back_text(result)}"
     )
-    if not found.is_complete:
+    if not result.is_complete:
         yield (
-            f"  {plan.name} has more than {found.states} states, so this proves nothing: "
+            f"  {plan.name} has more than {result.states} states, so this proves nothing: "
             "allow more with --max-states, or less to go wrong"
         )
-    for count, finding in enumerate(found.findings, start=1):
+    for count, finding in enumerate(result.findings, start=1):
         yield f"  {count}. {finding.fault}: {_subject(finding)}, in {finding.times} states"
         for number, step in enumerate(finding.run.steps, start=1):
             yield f"     {number:2} {step.words}"
@@ -178,8 +178,8 @@ def _last(finding: Finding) -> Iterator[str]:
         yield f"        unread in {channel}: {', '.join(map(str, held))}"
 
 
-def _json(plan: Composition, found: Exploration, seconds: float) -> Iterator[JsonObject]:
-    for finding in found.findings:
+def _json(plan: Composition, result: Exploration, seconds: float) -> Iterator[JsonObject]:
+    for finding in result.findings:
         yield {
             "schema": "protofly.product-finding/1",
             "composition": plan.name,
@@ -196,31 +196,31 @@ def _json(plan: Composition, found: Exploration, seconds: float) -> Iterator[Jso
     yield {
         "schema": "protofly.product/1",
         "composition": plan.name,
-        "states": found.states,
-        "transitions": found.transitions,
-        "depth": found.depth,
-        "held_back": found.held_back,
-        "reactions": found.reactions,
+        "states": result.states,
+        "transitions": result.transitions,
+        "depth": result.depth,
+        "held_back": result.held_back,
+        "reactions": result.reactions,
         "seconds": round(seconds, 3),
-        "verdict": _verdict(found),
+        "verdict": _verdict(result),
     }
 
 
 # --- what is written ----------------------------------------------------------------------
 
 
-def _write_all(directory: Path, plan: Composition, found: Exploration) -> None:
+def _write_all(directory: Path, plan: Composition, result: Exploration) -> None:
     try:
-        for count, finding in enumerate(found.findings, start=1):
-            _write(directory / f"{plan.name}-{count}-{finding.fault}", found, finding)
+        for count, finding in enumerate(result.findings, start=1):
+            _write(directory / f"{plan.name}-{count}-{finding.fault}", result, finding)
     except OSError as exc:
         why = f"cannot write {directory}: {exc.strerror}; name another directory with --output"
         raise click.ClickException(why) from exc
 
 
-def _write(directory: Path, found: Exploration, finding: Finding) -> None:
+def _write(directory: Path, result: Exploration, finding: Finding) -> None:
     """Write one run as diagram, trace and scenario."""
-    whole, run = found.composition, finding.run
+    whole, run = result.composition, finding.run
     title = f"{whole.name}: {finding.fault} {finding.subject}".rstrip()
     name = "CX-" + re.sub("[^A-Za-z0-9]+", "-", f"{whole.name}-{finding.fault}")
     directory.mkdir(parents=True, exist_ok=True)

@@ -409,10 +409,10 @@ def svg(
     """
     hints = _hints(table)
 
-    def retitle(found: re.Match[str]) -> str:
-        hint = hints.get(found[1], "")
+    def retitle(match: re.Match[str]) -> str:
+        hint = hints.get(match[1], "")
         title = f"<title>{escape(hint)}</title>" if hint else ""
-        return f'<g id="{found[1]}"{found[2]}>{title}'
+        return f'<g id="{match[1]}"{match[2]}>{title}'
 
     named = f'<svg class="fsm" role="img" aria-label="State machine {table.name}" '
     laid_out = _TITLED.sub(retitle, _HEAD.sub(named, render(dot(table, weights, illegal)), count=1))

@@ -111,7 +111,7 @@ def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
 
 
 def _draw_steps(composition: Composition, taken: Taken) -> Iterator[str]:
-    """Yield the lines of a message, where it arrives or is lost, and of its effects below it."""
+    """Yield the lines of a message, where it arrives or is lost, and of its effects below."""
     if taken.channel:
         arrow = "-x" if taken.kind is Kind.LOST else "->>"
         once_more = " (and once more)" if taken.kind is Kind.DELIVERED_AND_KEPT else ""

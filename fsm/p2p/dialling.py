@@ -502,8 +502,8 @@ def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Dis
     elif isinstance(statement, Vouching):
         vouched_by, said = VouchedBy.DOMAIN, statement
     if _RANKS.index(vouched_by) < _RANKS.index(require):
-        found = assertion if require is VouchedBy.IDENTITY_PROVIDER else statement
-        why = found if isinstance(found, str) else "it shows nothing of the kind"
+        required = assertion if require is VouchedBy.IDENTITY_PROVIDER else statement
+        why = required if isinstance(required, str) else "it shows nothing of the kind"
         return Distrusted(f"{_WORDS[require]} has to vouch for the peer: {why}")
     if said is None:
         return Believed(SenderIdentity(remote), shown.certificate, fingerprint=shown.fingerprint)

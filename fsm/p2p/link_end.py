@@ -262,7 +262,7 @@ class LinkPort(Protocol):
         """Give back the messages that a lost link did not deliver, in order."""
 
     def close_link(self, link: str) -> None:
-        """Send `Bye` on a link, close it, and give back the messages that it did not deliver."""
+        """Send `Bye` on a link, close the link, and give back messages that it did not deliver."""
 
     def withdraw(self) -> None:
         """Delete the own object, stop observing the peer's, stop listening and dialling."""

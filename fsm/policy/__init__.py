@@ -1,1 +1,1 @@
-"""The policy language: what it says, how it is read, and what it decides (POL-02..POL-15)."""
+"""The policy language: its terms, its reader, and its decisions (POL-02..POL-15)."""

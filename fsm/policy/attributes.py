@@ -149,7 +149,7 @@ class Request:
 
 
 def subjects(request: Request) -> tuple[str | None, ...]:
-    """Return the subjects of a message: each address it names, or the receiver if it names none.
+    """Return the subjects of a message: each address it names, or else the receiver.
 
     An entry that is no text is None. A session is opened for a runtime, and addresses
     are allocated for a scheme of the node's domain (POL-18).

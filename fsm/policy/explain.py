@@ -135,8 +135,8 @@ def _see_condition(condition: model.Condition, request: Request) -> Seen:
     match condition:
         case model.Leaf(attribute, operator, parameters):
             is_one = len(parameters) == 1 and operator is not Operator.IN
-            shown = repr(parameters[0] if is_one else list(parameters))
-            text = f"{attribute.name} {operator} {shown}"
+            value = repr(parameters[0] if is_one else list(parameters))
+            text = f"{attribute.name} {operator} {value}"
             return Seen(text, outcome, request.known.get(attribute.name))
         case model.Not(of):
             return Seen("not", outcome, parts=_all_seen((of,), request))

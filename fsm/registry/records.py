@@ -517,7 +517,7 @@ def size_refusal(value: JsonObject) -> Answered | None:
 
 
 def wanted_state(status: State, fields: JsonObject) -> State | None:
-    """Return the state that an update asks for, or None if it must not ask for it.
+    """Return the state that an update asks for, or None if that is not permitted.
 
     Args:
         status: The state of the record.

@@ -183,7 +183,7 @@ class RelayPort(Protocol):
         """Deliver the answer of the back end to the requester."""
 
     def refuse(self, number: int, code: Code, why: str) -> None:
-        """Refuse a request; if it is under way at the back end, cancel it there."""
+        """Refuse a request, and cancel a request that is under way at the back end."""
 
     def give_up(self, number: int) -> None:
         """Cancel a request at the back end: its requester is gone."""

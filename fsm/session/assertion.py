@@ -221,7 +221,7 @@ class AssertionCore:
         *,
         is_one_of_several: bool = False,
     ) -> Acceptable | Unacceptable:
-        """Check a token and, if it is acceptable, use it up.
+        """Check a token, and use up an acceptable one.
 
         The token does not decide how long the login then lasts.
 

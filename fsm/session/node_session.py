@@ -169,9 +169,9 @@ class NodeSessionCore:
 
     def knows(self, token: str) -> bool:
         """Return whether a token is the session's, or the one before it while that is valid."""
-        shown = _digest(token)
-        is_newest = hmac.compare_digest(shown, self._digest)
-        return hmac.compare_digest(shown, self._previous) or is_newest
+        digest = _digest(token)
+        is_newest = hmac.compare_digest(digest, self._digest)
+        return hmac.compare_digest(digest, self._previous) or is_newest
 
     @property
     def kept(self) -> KeptSession | None:
@@ -226,7 +226,7 @@ class NodeSessionCore:
         return not self._is_fixed
 
     def miss(self, count: int = 1) -> None:
-        """Note that messages for the runtime were given up, which it learns when it re-opens."""
+        """Note that messages for the runtime were given up; the runtime learns that later."""
         self._missing += count
 
     def _alive(self, now: float) -> None:
@@ -326,7 +326,7 @@ class NodeSessionCore:
         self._close(_GOING_DOWN, is_resumable=not self._is_fixed)
 
     def move_away(self, why: str, now: float) -> None:
-        """End the session here, since another node of the domain has it, or may have it."""
+        """End the session here, since another node of the domain has or may have it."""
         self._cut(why, LinkEnd.TAKEN_OVER, now)
         self._step(Trigger.MOVE, why)
         self._port.move(self._take_out())
@@ -409,19 +409,19 @@ class NodeSessionCore:
                 token = request.fresh
             self._resume(request.link, request.liveness, token, now)
 
-    def _is_owner(self, shown: Credentials | None) -> bool:
+    def _is_owner(self, credentials: Credentials | None) -> bool:
         own = self._credentials
         return (
             own is not None
-            and shown is not None
-            and (shown.user, shown.issuer) == (own.user, own.issuer)
+            and credentials is not None
+            and (credentials.user, credentials.issuer) == (own.user, own.issuer)
         )
 
     def _is_free_to(self, request: SessionRequest) -> bool:
         return request.is_unproved and (request.is_shared or self.link is None)
 
     def _is_nobodys(self) -> bool:
-        """Return whether no runtime can resume it: its runtime left before it knew the token.
+        """Return whether no runtime can resume the session: its runtime never learnt the token.
 
         The answer was lost, or its link, before any sign of life showed that it came. So the
         session owns nothing either.
@@ -574,7 +574,7 @@ class LiveStatuses:
         return len(self._live)
 
     def take_status(self, message: Message, by: str) -> None:
-        """Take a message of a runtime; note it if it is the runtime's status.
+        """Take a message of a runtime, and note the runtime's status if the message is one.
 
         Args:
             message: An admitted message.

@@ -156,7 +156,7 @@ class SendWindow:
         self._lines: list[bytes] = []
 
     def __len__(self) -> int:
-        """The number of messages without an acknowledgement."""
+        """Return the number of messages without an acknowledgement."""
         return len(self._lines)
 
     @property

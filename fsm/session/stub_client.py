@@ -152,11 +152,11 @@ class _StubOutbox:
         self._bucket: TokenBucket | None = None
 
     def __len__(self) -> int:
-        """The number of messages that wait for the session."""
+        """Return the number of messages that wait for the session."""
         return len(self.waiting) + len(self.held_back)
 
     def has_room(self) -> bool:
-        """True if one more message may wait for the session."""
+        """Return whether one more message may wait for the session."""
         return len(self) < limits.STUB_QUEUE
 
     def wait(self, message: Message) -> None:

@@ -215,7 +215,7 @@ class ObserverCore:
             self._apply(change, now)
 
     def _gap(self, change: Change) -> str:
-        """Return why a change does not follow on the value; empty: it does, or it is late."""
+        """Return why a change does not follow on the value; empty: no gap, or a late change."""
         version, present = change.version, self.version
         if version > present + 1:
             return f"{version} came after {present}"

@@ -302,7 +302,7 @@ class ReportedObject:
         self._alarms.set(observer, until)
 
     def _begin_lease(self, observer: str, now: float) -> None:
-        """Begin the lease of an observer, if it has one, or begin it again."""
+        """Begin the lease of an observer, if there is one, or begin it again."""
         lease = self._subscriptions[observer].lease
         self._wait(observer, math.inf if lease is None else now + lease)
 

@@ -1,12 +1,11 @@
 """Addresses: `scheme://domain/path` (ADR-01..09), and public hosts (S15).
 
-Inside the process an address is its canonical text, a plain `str`: routing compares bytes and
-never parses. `parse` is called once, where an address enters; the other functions expect
-canonical text.
+Inside the process an address is its canonical text, a plain `str`: routing compares bytes and never
+parses. `parse` is called once, where an address enters; the other functions expect canonical text.
 
-An address from elsewhere may lead anywhere. A host is public if it is global by every reading
-of its address; one that embeds an address of the old kind (NAT64, 6to4, Teredo, mapped) is
-refused by all: no domain is served there.
+An address from elsewhere may lead anywhere. A host is public if it is global by every
+interpretation of its address; an IPv6 address that embeds an IPv4 address (NAT64, 6to4, Teredo,
+mapped) is always refused: no domain is served there.
 """
 
 import re
@@ -28,12 +27,12 @@ SCHEME_ALIASES: Final = {"runtime": RUNTIME_SCHEME}
 _IDP_SCHEME: Final = "domain-idp"
 
 BACKEND_SCHEMES: Final = frozenset({"domain", "global"})
-"""Served by message nodes, never by peers (RES-01); `domain-*` too."""
+"""Schemes that message nodes serve, never peers (RES-01); `domain-*` schemes, too."""
 
 NO_OBJECT_SCHEMES: Final = frozenset(
     {"hyperty", RUNTIME_SCHEME, *SCHEME_ALIASES, "user", "hyperty-catalogue"}
 )
-"""Schemes of peers, users and descriptors; of no data object."""
+"""Schemes of peers, users and descriptors, which no data object has."""
 
 SERVICE_HOSTS: Final = ("msg-node.", "registry.", "idm.", "qos.", "catalogue.")
 """Host prefixes that name a service of a domain, not a domain (ADR-04, ADR-09)."""
@@ -42,12 +41,12 @@ GLOBAL_REGISTRY: Final = "global://registry"
 """Address of the global registry, `GR`: one for all domains (CON-03)."""
 
 MAX_ADDRESS: Final = 2048
-"""Characters in one address. Source: the common limit of URL consumers."""
+"""Largest number of characters in one address. Source: the common limit of URL consumers."""
 
 _NODE: Final = "domain://msg-node."
 _HYPERTY: Final = "hyperty://"
 INBOX: Final = "events"
-"""Last segment of the address at which a hyperty takes events (ours)."""
+"""Last segment of the address at which a hyperty receives events (ours)."""
 
 _EVENTS: Final = f"/{INBOX}"
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -60,9 +59,9 @@ class Url:
     """A parsed address.
 
     Attributes:
-        scheme: Lower case, canonical (`hyperty-runtime`, never `runtime`).
-        domain: Lower-case authority; never empty.
-        path: Segments after the authority, untouched, none of them empty.
+        scheme: The canonical scheme in lower case (`hyperty-runtime`, never `runtime`).
+        domain: The authority in lower case; never empty.
+        path: Segments after the authority, unchanged and not empty.
     """
 
     scheme: str
@@ -71,7 +70,7 @@ class Url:
 
     @property
     def text(self) -> str:
-        """The canonical text: one trailing slash is never part of it."""
+        """The canonical text, without a trailing slash."""
         return "/".join((f"{self.scheme}://{self.domain}", *self.path))
 
 
@@ -151,22 +150,22 @@ def is_below(address: str, root: str) -> bool:
 
 
 def last_segment(address: str) -> str:
-    """Return what stands behind the last slash of a canonical address."""
+    """Return the text after the last slash of a canonical address."""
     return address.rpartition("/")[2]
 
 
 def is_inbox(address: str) -> bool:
-    """Return whether an address takes the events for a hyperty (ours)."""
+    """Return whether an address receives events for a hyperty (ours)."""
     return address.startswith(_HYPERTY) and address.endswith(_EVENTS)
 
 
 def inbox_of(hyperty: str) -> str:
-    """Return where a hyperty takes events, its inbox (ours); that of an inbox is itself."""
+    """Return the inbox of a hyperty, at which it receives events (ours); an inbox is its own."""
     return hyperty if is_inbox(hyperty) else f"{hyperty}{_EVENTS}"
 
 
 def status_of(address: str) -> str:
-    """Return where status events of a stub or object are published (ADR-06)."""
+    """Return the address at which status events of a stub or object are published (ADR-06)."""
     return f"{address}/status"
 
 
@@ -206,7 +205,7 @@ def runtime_name(text: str) -> str:
 
 
 def runtime_of(address: str) -> str:
-    """Return the runtime a runtime component or stub address belongs to.
+    """Return the runtime that a component's or stub's address belongs to.
 
     The first path segment names the runtime: `R/registry` is of `R`.
     """
@@ -226,17 +225,17 @@ def is_node(address: str) -> bool:
 
 
 def subscription_manager(domain: str) -> str:
-    """Return where paths are subscribed at a domain's node, `MN(d)/sm`."""
+    """Return the address at a domain's node at which paths are subscribed, `MN(d)/sm`."""
     return f"{message_node(domain)}/sm"
 
 
 def address_allocation(domain: str) -> str:
-    """Return where addresses of a domain are allocated (N16)."""
+    """Return the address at which addresses of a domain are allocated (N16)."""
     return f"{message_node(domain)}/address-allocation"
 
 
 def session_manager(domain: str) -> str:
-    """Return where sessions of a domain's node are opened (M-14)."""
+    """Return the address at which sessions of a domain's node are opened (M-14)."""
     return f"{message_node(domain)}/session"
 
 
@@ -246,27 +245,27 @@ def domain_registry(domain: str) -> str:
 
 
 def identity_manager(domain: str) -> str:
-    """Return where a domain's node has identities validated (CON-01, C-59)."""
+    """Return the address at which a domain's node has identities validated (CON-01, C-59)."""
     return f"domain://idm.{domain}"
 
 
 def quality_broker(domain: str) -> str:
-    """Return where network resources of a domain are reserved (CON-04, C-60)."""
+    """Return the address at which network resources of a domain are reserved (CON-04, C-60)."""
     return f"domain://qos.{domain}"
 
 
 def policy_manager(domain: str) -> str:
-    """Return where the policies of a domain's node are managed (POL-05)."""
+    """Return the address at which the policies of a domain's node are managed (POL-05)."""
     return f"{message_node(domain)}/policy"
 
 
 def push_manager(domain: str) -> str:
-    """Return where a domain's node registers and wakes devices of runtimes that sleep (PFY-09)."""
+    """Return the address at a domain's node that registers and wakes devices (PFY-09)."""
     return f"{message_node(domain)}/push"
 
 
 def catalogue_stub(domain: str) -> str:
-    """Return where the descriptor of a domain's node stub stands (ADR-09)."""
+    """Return the catalogue address of the descriptor of a domain's node stub (ADR-09)."""
     return f"hyperty-catalogue://catalogue.{domain}/.well-known/protocolstub/default"
 
 
@@ -276,12 +275,12 @@ def idp_proxy(domain: str) -> str:
 
 
 def is_idp_proxy(address: str) -> bool:
-    """Return whether an address is that of an identity provider, reached by a stub of its own."""
+    """Return whether an address is an identity provider's, which has a stub of its own."""
     return scheme_of(address) == _IDP_SCHEME
 
 
 def catalogue_idp(domain: str) -> str:
-    """Return where the descriptor of the stub to a domain's identity provider stands (CAT-06)."""
+    """Return the catalogue address of the stub to a domain's identity provider (CAT-06)."""
     return f"hyperty-catalogue://catalogue.{domain}/.well-known/idp-proxy/default"
 
 
@@ -302,11 +301,11 @@ _EMBEDDING: Final = tuple(
 """IPv6 networks that embed an IPv4 address (RFC 3056, 4291, 4380, 6052, 8215)."""
 
 _LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa")
-"""Names, and ends of names, that mean something on this side of a router only (RFC 6761, 6762)."""
+"""Host names, and endings of names, that are valid in a local network only (RFC 6761, 6762)."""
 
 
 def is_public_address(text: str) -> bool:
-    """Return whether a numeric address may be dialled for a peer; a name may not."""
+    """Return whether a peer's numeric address may be dialled; a name may not."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:
@@ -319,7 +318,7 @@ def is_public_address(text: str) -> bool:
 
 
 def is_public_host(host: str) -> bool:
-    """Return whether a name or number could be public; a name must be looked up to be sure."""
+    """Return whether a name or number may be public; a name must be looked up to be sure."""
     name = host.rstrip(".").lower()
     if not name or any(name == each or name.endswith(f".{each}") for each in _LOCAL_NAMES):
         return False
@@ -329,7 +328,7 @@ def is_public_host(host: str) -> bool:
 
 
 def is_numeric(name: str) -> bool:
-    """Return whether a host is a number: some resolvers read `127.1` and `0x7f000001` so."""
+    """Return whether a host is a number, even like `127.1` or `0x7f000001` for some resolvers."""
     last = name.rpartition(".")[2]
     return ":" in name or last.isdecimal() or last.startswith("0x")
 
@@ -338,7 +337,7 @@ _AUTHORITY: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.~-]+)?)\]|([^\[\]:]
 
 
 def host_in_authority(authority: str) -> str:
-    """Return the host of `host:port`, lower-case; empty: the text is not of that form.
+    """Return the host of `host:port` in lower case; empty: the text has another form.
 
     Brackets contain a whole IPv6 address: `[::1].example` is no host.
     """
@@ -347,7 +346,7 @@ def host_in_authority(authority: str) -> str:
 
 
 def host_in(url: str) -> str | None:
-    """Return the host of a URL; None: it names none."""
+    """Return the host of a URL, or None if it has none."""
     try:
         authority = urlsplit(url).netloc
     except ValueError:
@@ -355,7 +354,7 @@ def host_in(url: str) -> str | None:
     return host_in_authority(authority.rpartition("@")[2]) or None
 
 
-# Places of descriptors: `hyperty-catalogue://catalogue.<d>/.well-known/<type>/<name>`.
+# Addresses of descriptors: `hyperty-catalogue://catalogue.<d>/.well-known/<type>/<name>`.
 
 WELL_KNOWN: Final = ".well-known"
 """First segment of every path of a catalogue (RFC 8615)."""
@@ -388,11 +387,11 @@ _TYPES: Final = {**{str(each): each for each in CatalogueType}, "protostub": Cat
 
 @attrs.frozen(slots=True, order=True)
 class Entry:
-    """A place in the catalogue of a domain.
+    """An entry in the catalogue of a domain.
 
     Attributes:
         domain: The domain, without `catalogue.`.
-        type: What is described there.
+        type: The type of its descriptor.
         name: Its name among those of its type.
     """
 
@@ -402,7 +401,7 @@ class Entry:
 
     @property
     def address(self) -> str:
-        """The address, as it is written canonically."""
+        """The canonical address."""
         return f"{_DESCRIPTOR_SCHEME}://{_HOST}{self.domain}/{self.path}"
 
     @property
@@ -412,17 +411,17 @@ class Entry:
 
     @property
     def described(self) -> str:
-        """The name in a sentence."""
+        """The name of the entry in messages for people."""
         return f"the {self.type} {self.name!r} of {self.domain}"
 
 
 def is_entry_name(text: str) -> bool:
-    """Return whether something can be the name of an entry, and of a file."""
+    """Return whether a text can be the name of an entry, and of a file."""
     return _NAME.fullmatch(text) is not None
 
 
 def entry_at(domain: str, kind: str, name: str) -> Entry | None:
-    """Return the entry at a path of a domain's catalogue; None: there can be none."""
+    """Return the entry at a path of a domain's catalogue, or None if the path is invalid."""
     known = _TYPES.get(kind)
     if known is None or not is_entry_name(name):
         return None
@@ -430,17 +429,17 @@ def entry_at(domain: str, kind: str, name: str) -> Entry | None:
 
 
 def read_entry(text: str) -> tuple[Entry, str | None]:
-    """Read the address of an entry, and the attribute of it if one is named.
+    """Read the address of an entry, and the attribute if the address names one.
 
     Raises:
         BadUrlError: It is no address of a catalogue.
     """
     url = parse(text)
-    where, *rest = url.path or ("",)
+    root, *rest = url.path or ("",)
     domain = url.domain.removeprefix(_HOST)
     entry = entry_at(domain, rest[0], rest[1]) if len(rest) in {2, 3} else None
     attribute = rest[2] if entry is not None and len(rest) > 2 else None  # noqa: PLR2004 - the third
-    if url.scheme != _DESCRIPTOR_SCHEME or where != WELL_KNOWN or entry is None or not domain:
+    if url.scheme != _DESCRIPTOR_SCHEME or root != WELL_KNOWN or entry is None or not domain:
         raise BadUrlError(
             text, f"it is not of the form {_DESCRIPTOR_SCHEME}://{_HOST}DOMAIN/.well-known/..."
         )
@@ -450,10 +449,10 @@ def read_entry(text: str) -> tuple[Entry, str | None]:
 
 
 def is_other_stub(address: str) -> bool:
-    """Return whether a catalogue address is known to be of something else than a P2P requester.
+    """Return whether a catalogue address certainly belongs to no P2P requester.
 
-    That is known of what is no stub, of the stub of a domain's node (ADR-09), and of the
-    P2P handler. Any other address may be one: its descriptor says.
+    That is certain for descriptors of other types than stubs, for the stub of a domain's node
+    (ADR-09), and for the P2P handler. Any other address may be a requester's: its descriptor says.
     """
     try:
         entry, _ = read_entry(address)

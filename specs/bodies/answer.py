@@ -1,8 +1,8 @@
-"""Bodies of answers: one class per shape. Which request gets which says `specs.message_catalogue`.
+"""Bodies of answers, one class per form; `specs.message_catalogue` assigns them to requests.
 
-A provisional answer is below 200, a refusal at or above 300 (MSG-05, MSG-17).
-`specs.message.reply_to` sets the code; an answer that is written from one of
-these classes says it already.
+A provisional answer has a code below 200, a refusal one at or above 300 (MSG-05, MSG-17).
+`specs.message.reply_to` sets the code; an answer that is written from one of these classes has it
+already.
 """
 
 from typing import Annotated, Final, TypeAlias
@@ -19,7 +19,7 @@ from specs.schema.field import Address, Filled, Names, add_checks, wire
 from specs.schema.shape import Number, Size, Whole
 
 Yes: TypeAlias = Annotated[int, Whole(FIRST_FINAL, LAST_SUCCESS)]
-"""A code that says yes."""
+"""A reply code of success."""
 
 OK: Final = int(Code.OK)
 
@@ -29,7 +29,7 @@ RetryAfter: TypeAlias = Annotated[float, Number(0.0, MAX_ID)]
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Success:
-    """What every answer that says yes may hold, behind its own fields."""
+    """The common fields of every successful answer, besides its own fields."""
 
     code: Yes = attrs.field(default=OK, kw_only=True)
     description: str | None = attrs.field(default=None, kw_only=True)
@@ -37,10 +37,10 @@ class Success:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Provisional:
-    """Not yet: the final answer follows (MSG-05).
+    """A provisional answer: the final one follows (MSG-05).
 
     Attributes:
-        source: The addressee, where several are asked (M-33).
+        source: The answering component, if several are asked (M-33).
     """
 
     code: Annotated[int, Whole(FIRST_CODE, FIRST_FINAL - 1)] = int(Code.TRYING)
@@ -50,13 +50,12 @@ class Provisional:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Refusal:
-    """No, and why. A registry that knows only disconnected records shows them (M-25).
+    """A refusal. A registry that knows only disconnected records includes them (M-25).
 
     Attributes:
         description: The reason, for people.
-        source: The refusing component, where several are asked (M-33, M-47).
-        retry_after: Seconds after which the same request may be granted; absent: not known, or
-            never.
+        source: The refusing component, if several are asked (M-33, M-47).
+        retry_after: Seconds after which the same request may be granted; absent: unknown, or never.
     """
 
     code: Annotated[int, Whole(LAST_SUCCESS + 1, LAST_CODE)]
@@ -68,10 +67,10 @@ class Refusal:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Done:
-    """Yes, and nothing more to say.
+    """A successful answer without a value.
 
     Attributes:
-        source: The answering component, where several are asked (M-33, M-47, M-48).
+        source: The answering component, if several are asked (M-33, M-47, M-48).
     """
 
     code: Yes = OK
@@ -81,42 +80,42 @@ class Done:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Sourced(Success):
-    """Yes, from one of several that were asked (M-33, M-47, M-48, C-81)."""
+    """A successful answer of one of several components (M-33, M-47, M-48, C-81)."""
 
     source: Address
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Listed(Success):
-    """The live addresses of a runtime, now (M-08); it may have none."""
+    """The present live addresses of a runtime (M-08), possibly none."""
 
     value: tuple[Address, ...]
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionOpened(Success):
-    """The session is open (M-14, M-15)."""
+    """The answer to a session's open (M-14, M-15)."""
 
     value: SessionGranted
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionResumed(Success):
-    """The session is open again; its token may be a new one (M-15)."""
+    """The answer to a session's re-open, perhaps with a new token (M-15)."""
 
     value: SessionGranted | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class StatementRenewed(Success):
-    """The domain states again which key is the runtime's (M-17)."""
+    """A new statement of the domain about the runtime's key (M-17)."""
 
     value: StatementGiven
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class AddressesGiven(Success):
-    """The addresses that were asked for (M-18)."""
+    """The addresses that were requested (M-18)."""
 
     value: Allocated
 
@@ -133,7 +132,7 @@ class RecordsFound:
     """A page of the records a search found, newest first (M-26..M-28).
 
     Attributes:
-        next: What the request for the next page says as `after`; absent: this is the last page.
+        next: Value of `after` in the request for the next page; absent: this is the last page.
     """
 
     value: tuple[FoundRecord, ...]
@@ -144,10 +143,10 @@ class RecordsFound:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class RecordsAway:
-    """Only disconnected records; without a value: no answer came in time (M-25..M-28).
+    """Records that are all disconnected; without a value: no answer came in time (M-25..M-28).
 
     Attributes:
-        next: As of `RecordsFound`.
+        next: As in `RecordsFound`.
     """
 
     code: Annotated[int, Whole(Code.TIMEOUT, Code.TIMEOUT)] = int(Code.TIMEOUT)
@@ -161,7 +160,7 @@ class AttributeRead(Success):
     """One attribute of a record or data object, which may be null (M-25, M-41).
 
     Attributes:
-        version: Of the data object.
+        version: Version of the data object.
     """
 
     value: Json
@@ -187,7 +186,7 @@ class ObjectCreated(Success):
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildrenReported:
-    """The child resources to listen to, before the object comes (M-36, SYN-07)."""
+    """The child resources to listen to, sent before the object (M-36, SYN-07)."""
 
     resources: Names
     code: Annotated[int, Whole(FIRST_CODE, FIRST_FINAL - 1)] = int(Code.TRYING)
@@ -196,17 +195,18 @@ class ChildrenReported:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectShown(Success):
-    """The newest object, version included (M-36, M-41)."""
+    """The newest object, with its version (M-36, M-41)."""
 
     value: Snapshot
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class SubscriptionGranted(Success):
-    """The newest object; the observer hears of it from now on (M-38).
+    """The newest object, for an observer that gets its changes from now on (M-38).
 
     Attributes:
-        lease: How long; absent: until it leaves or is expelled, or the object goes.
+        lease: Duration in seconds; absent: until it leaves or is expelled, or the object is
+            deleted.
     """
 
     value: Snapshot
@@ -215,12 +215,12 @@ class SubscriptionGranted(Success):
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class SubscriptionRenewed(Success):
-    """The observer goes on hearing of the object (M-38).
+    """The renewal of an observer's subscription (M-38).
 
     Attributes:
-        value: The newest object; absent: it has the version that the observer has.
-        lease: As of `SubscriptionGranted`, from now on.
-        renewed: Absent: the subscription was over, and it is a new one.
+        value: The newest object; absent: the observer has that version.
+        lease: As in `SubscriptionGranted`, counted from now.
+        renewed: Absent: the former subscription was over, and this is a new one.
     """
 
     value: Snapshot | None = None
@@ -230,14 +230,14 @@ class SubscriptionRenewed(Success):
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectsResumed(Success):
-    """The objects that a reporter takes up again (M-51)."""
+    """The objects that a reporter resumes (M-51)."""
 
     value: Annotated[tuple[Snapshot, ...], Size(1)]
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ValueGiven(Success):
-    """The requested value, in the words of the answering component (M-31, M-55, M-58)."""
+    """The requested value, in the form of the answering component (M-31, M-55, M-58)."""
 
     value: Json
 
@@ -258,6 +258,6 @@ class TurnGiven(Success):
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class IceServersGiven(Success):
-    """The servers of STUN and TURN that there are (M-58)."""
+    """The available STUN and TURN servers (M-58)."""
 
     value: IceServers

@@ -1,9 +1,9 @@
 """Bodies that travel in chunks (P2P-21, P2P-22), between the hosts of two hyperties.
 
-The entry `chunk` of the body of a request is about one transfer; its `step` says what. The entry
-`chunks` of a request or an answer stands for the rest of its body, which travels in chunks: before
-the request, after the answer. Requests about a transfer have the ends and the type of the request
-that it belongs to, so that policies decide on them as on that one.
+The entry `chunk` of the body of a request is about one transfer; its `step` names the operation.
+The entry `chunks` of a request or an answer replaces the rest of its body, which travels in chunks:
+before the request, after the answer. Requests about a transfer have the ends and the type of the
+request that they belong to, so that policies decide on them alike.
 """
 
 from enum import StrEnum
@@ -20,29 +20,29 @@ CHUNK: Final = "chunk"
 """Key of a body for one chunk."""
 
 CHUNKS: Final = "chunks"
-"""Key of a body for what stands for the rest of it."""
+"""Key of a body for the entry that replaces the rest of the body."""
 
 STEP: Final = "step"
-"""Key of an entry `chunk` for what it is about."""
+"""Key of an entry `chunk` for its operation."""
 
 _TEXTS: Final = -(-CHUNK_BYTES // CHUNK_TEXT)
 _LAST: Final = -(-TRANSFER_MOST // CHUNK_BYTES) - 1
 
 
 class ChunkStep(StrEnum):
-    """What a request about a transfer does."""
+    """The operation of a request about a transfer."""
 
     BEGIN = "begin"
-    """It asks for room for the body of a request (`TransferBegun`)."""
+    """Ask for room for the body of a request (`TransferBegun`)."""
 
     GIVE = "give"
-    """It brings a chunk of that body (`Chunk`)."""
+    """Send a chunk of that body (`Chunk`)."""
 
     READ = "read"
-    """It asks for a chunk of the body of an answer (`ChunkWanted`)."""
+    """Ask for a chunk of the body of an answer (`ChunkWanted`)."""
 
     END = "end"
-    """It ends the transfer (`TransferEnded`)."""
+    """End the transfer (`TransferEnded`)."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -50,8 +50,8 @@ class TransferBegun:
     """Begin a transfer.
 
     Attributes:
-        transfer: Number of the transfer; those of one sender differ.
-        size: Bytes of the whole body.
+        transfer: Number of the transfer, unique for its sender.
+        size: Number of bytes of the whole body.
     """
 
     transfer: Annotated[int, Whole(1, MAX_ID)]
@@ -64,9 +64,9 @@ class Chunk:
 
     Attributes:
         transfer: Number of the transfer.
-        index: Place of the chunk in the body, from 0.
-        size: Bytes of the whole body.
-        data: The bytes of the chunk in base64, in texts as long as a message may have.
+        index: Index of the chunk in the body, from 0.
+        size: Number of bytes of the whole body.
+        data: The bytes of the chunk in base64, in texts of the permitted length.
     """
 
     transfer: Annotated[int, Whole(1, MAX_ID)]
@@ -83,7 +83,7 @@ class ChunkWanted:
 
     Attributes:
         transfer: Number of the transfer: the id of the request that was answered.
-        index: Place of the chunk in the body, from 0.
+        index: Index of the chunk in the body, from 0.
     """
 
     transfer: Annotated[int, Whole(1, MAX_ID)]
@@ -92,19 +92,19 @@ class ChunkWanted:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class TransferEnded:
-    """End a transfer: nothing more is sent or wanted."""
+    """End a transfer: no more chunks are sent or requested."""
 
     transfer: Annotated[int, Whole(1, MAX_ID)]
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ChunkedBody:
-    """Stand for a body that travels in chunks.
+    """Replace a body that travels in chunks.
 
     Attributes:
         transfer: Number of the transfer.
-        size: Bytes of the body: JSON.
-        sha256: Their digest, hexadecimal.
+        size: Number of bytes of the body as JSON.
+        sha256: SHA-256 of these bytes, in hexadecimal.
     """
 
     transfer: Annotated[int, Whole(1, MAX_ID)]

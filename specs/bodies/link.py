@@ -15,8 +15,8 @@ class Path:
     """Set or remove routing paths (M-01..M-05, M-08, M-10, M-29, M-35, M-37, M-44).
 
     Attributes:
-        resources: Addresses to be delivered.
-        source: The true subscriber; absent means the sender.
+        resources: Addresses whose messages should be delivered.
+        source: The actual subscriber; absent: the sender.
     """
 
     resources: Addresses
@@ -28,10 +28,10 @@ class LinkStatus:
     """A step of a P2P link, reported by its stub (M-06, M-07).
 
     Attributes:
-        value: State entered, in the machine's words.
+        value: State entered, as a word of the machine.
         resource: The remote runtime (I-S11).
-        link: Name of the link the event is about.
-        description: Half a sentence for people.
+        link: Name of the link.
+        description: The reason for people, as half a sentence.
     """
 
     value: Annotated[str, LinkValue]
@@ -45,7 +45,7 @@ class ListChange:
     """Addresses that were added to a list, or removed (M-09).
 
     Attributes:
-        value: What was added or removed.
+        value: The addresses.
         attribute_type: Always `array`.
     """
 
@@ -58,13 +58,13 @@ class ListChange:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Command:
-    """Have a stub connect, disconnect, yield, resume, or send what waits (M-11, M-12, STB-09).
+    """Order a stub to connect, disconnect, yield, resume, or send (M-11, M-12, STB-09).
 
     Attributes:
         params: The handler to connect to, or the remote runtime to leave.
-        link: The one link, or session, that is meant; absent: all links to that runtime.
-        negotiation: The negotiation of the link that is meant; in another one the order is
-            stale, and changes nothing.
+        link: The link, or session, that is meant; absent: all links to that runtime.
+        negotiation: The negotiation of the link that is meant; in any other the order is stale and
+            ignored.
     """
 
     method: Annotated[str, StubMethod]
@@ -75,4 +75,4 @@ class Command:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Nothing:
-    """Say nothing more than the envelope does (M-41, M-47, M-58); keys are let be."""
+    """A body without fields of its own (M-41, M-47, M-58); other keys are ignored."""

@@ -1,8 +1,8 @@
 """Bodies around a data object: observers, children, resuming (M-39, M-48..M-53).
 
-The functions at the end name the class of each body that a service for data objects gets
-(M-32..M-53). A verb of these requests has several meanings. The keys of the body, or the sender,
-say which one is meant. The functions read nothing else of a body: its class checks the rest.
+The functions at the end return the class of each body that a service for data objects receives
+(M-32..M-53). A verb of these requests has several meanings: the keys of the body, or the sender,
+distinguish them. The functions read nothing else of a body: its class checks the rest.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -24,7 +24,7 @@ Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 """A version of a data object; rises by one with each change (SYN-16)."""
 
 Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
-"""Seconds for which a subscription is granted; it ends then unless it is renewed (ours)."""
+"""Duration of a subscription in seconds; it ends then unless it is renewed (ours)."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -45,10 +45,11 @@ class Candidate:
     """An address of an end of a P2P link.
 
     Attributes:
-        kind: websocket, tcp or unix.
-        address: URL, `host:port` or socket path, by kind.
-        secret: Names the link to its listener: a hint, and proof of nothing.
-        host: Proof of the machine; what leads nowhere else is only dialled on it.
+        kind: The kind: websocket, tcp or unix.
+        address: URL, `host:port` or socket path, depending on the kind.
+        secret: Identifies the link to its listener: a hint, not a proof.
+        host: Proof of the machine; an address that is valid on one machine only is dialled only
+            there.
     """
 
     kind: Annotated[str, word.CandidateKind]
@@ -59,14 +60,14 @@ class Candidate:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class IceCandidate:
-    """A candidate of ICE, as `RTCPeerConnection` gives and takes it; it is signed alone.
+    """An ICE candidate in the form of `RTCPeerConnection`; signed by itself.
 
     Attributes:
-        candidate: Its text; empty: it is the last one.
-        signature: Covers it, the session description, and what that is good for.
+        candidate: Its text; empty: the end of the candidates.
+        signature: Signature over it, the session description, and the scope of that.
         sdp_mid: Name of its media section.
         sdp_m_line_index: Number of its media section.
-        host: Proof of the machine, as of a listener.
+        host: Proof of the machine, as for a listener.
     """
 
     candidate: str
@@ -80,18 +81,18 @@ class IceCandidate:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class LinkSecurity:
-    """The proof that an offer or answer is of a runtime (ours).
+    """The proof that an offer or answer is from a runtime (ours).
 
     The signature covers the owner of the object, both runtimes, the object, the object that an
-    answer answers, the number of the negotiation, the candidates, the session description, and
-    what stands here.
+    answer answers, the number of the negotiation, the candidates, the session description, and the
+    other fields here.
 
     Attributes:
         key: Public key of the runtime: Ed25519, in base64url without padding.
         signature: Signature by the key, in base64url without padding.
-        certificate: The only certificate of TLS that its end shows: DER, in base64url without
+        certificate: The only TLS certificate that its end presents: DER, in base64url without
             padding; a browser has none.
-        fingerprint: Of the only certificate of DTLS that its end shows, as in SDP.
+        fingerprint: Fingerprint of the only DTLS certificate that its end presents, as in SDP.
         assertion: Token of an identity provider that names the key (`cnf`).
         statement: Statement of the domain about runtime and key.
     """
@@ -110,12 +111,13 @@ class ConnectionData:
 
     Attributes:
         owner: The stub that reports it.
-        status: `unreachable-<n>`: none of the peer's candidates opened, for the
-            n-th time; the peer may dial. `negotiation-<n>`: from the second offer or
-            answer on, its number; a plea follows as `negotiation-<n>-unreachable-<m>`.
-        candidates: Listeners of the end.
-        ice_candidates: Candidates of ICE, added as they are found.
-        security: Written after the description and the candidates; nothing counts before.
+        status: `unreachable-<n>`: none of the peer's candidates opened, for the n-th time, so the
+            peer should dial. `negotiation-<n>`: number of the offer or answer, from the second one
+            on; a request to be dialled follows as `negotiation-<n>-unreachable-<m>`.
+        candidates: Candidates of the listeners of the end.
+        ice_candidates: ICE candidates, added as they are found.
+        security: The proof, written after the description and the candidates, which are invalid
+            without it.
     """
 
     owner: Address
@@ -132,7 +134,7 @@ class ConnectionData:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class NewObject:
-    """A data object before it has an address: what its reporter says of it (M-32)."""
+    """A data object before it has an address, as described by its reporter (M-32)."""
 
     reporter: Address
     data: JsonObject
@@ -144,15 +146,15 @@ class NewObject:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class DataObject:
-    """A data object as its reporter's end keeps it: metadata and data.
+    """A data object as its reporter's end stores it: metadata and data.
 
     Attributes:
         url: Its address.
-        version: Rises by one with each change (SYN-16).
-        data: The value, as its schema says.
-        children_objects: Its children: by resource, by name, each with `value` and
-            `version`, the id of the message that wrote it (SYN-24).
-        created: When it was created, in the form of RFC 3339, UTC.
+        version: Number that rises by one with each change (SYN-16).
+        data: The value, which obeys its schema.
+        children_objects: Its children by resource and name, each with `value` and `version`, the id
+            of the message that wrote it (SYN-24).
+        created: Time of its creation, in the form of RFC 3339, UTC.
     """
 
     reporter: Address
@@ -171,10 +173,10 @@ class DataObject:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Snapshot:
-    """A data object as an observer gets it, version included (M-36, M-38, M-41).
+    """A data object as an observer gets it, with its version (M-36, M-38, M-41).
 
     Attributes:
-        created: When it was created, in the form of RFC 3339, UTC.
+        created: Time of its creation, in the form of RFC 3339, UTC.
     """
 
     url: Address
@@ -196,11 +198,11 @@ class CreateObject:
     """Ask the sync manager to create an object (M-32).
 
     Attributes:
-        resource: The address it had, where it is resumed.
-        p2p: Whether observers may be notified by direct links.
-        store: Whether the sync manager keeps a copy of its own.
+        resource: The former address, if the object is resumed.
+        p2p: Whether changes may be sent to observers by direct links.
+        store: Whether the sync manager stores a copy of its own.
         allow: Hyperties that may observe and read without a decision.
-        public: Whether every hyperty may.
+        public: Whether every hyperty may observe and read it.
     """
 
     value: NewObject
@@ -215,11 +217,11 @@ class CreateObject:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class EndReport:
-    """Ask the sync manager to delete an object, or one attribute of it (M-46).
+    """Ask the sync manager to delete an object, or one attribute of the object (M-46).
 
     Attributes:
         store: Whether a stored object stays stored, and waits for its reporter (SYN-28).
-        attribute: Delete only this attribute: dotted path in the value; the object stays.
+        attribute: Dotted path of the only attribute to delete; the object stays.
     """
 
     resource: Address
@@ -243,8 +245,8 @@ class InviteObservers:
     """Ask the sync manager to invite an observer (M-33).
 
     Attributes:
-        authorise: The one that is invited: a request has one final answer (C-80).
-        value: Metadata of the object that the invitation shows.
+        authorise: The observer to invite: one only, since a request has one final answer (C-80).
+        value: Metadata of the object, included in the invitation.
     """
 
     resource: Address
@@ -280,7 +282,7 @@ class Observe:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ObjectAnew:
-    """Show an observer the whole object again: what was said meanwhile may be lost (M-36)."""
+    """Send an observer the whole object again, since changes in the meantime may be lost (M-36)."""
 
     resource: Address
     value: Snapshot
@@ -291,10 +293,10 @@ class Subscription:
     """Subscribe or unsubscribe an observer at the reporter (M-38, M-43).
 
     Attributes:
-        renews: Whether the sync manager that asks renews what it is granted: then it is
-            granted for a time, which the answer says. Without it, without end (ours).
-        version: Of the copy that the observer has: its subscription is renewed, and the
-            object comes with the answer only if it is another (ours).
+        renews: Whether the sending sync manager renews subscriptions: then the subscription is
+            granted for a time, which the answer states; otherwise without end (ours).
+        version: Version of the observer's copy: its subscription is renewed, and the answer
+            contains the object only if the version differs (ours).
     """
 
     source: Address
@@ -311,13 +313,13 @@ class Change:
     """One change of a data object (M-40).
 
     Attributes:
-        version: Of the object after the change (C-77).
+        version: Version of the object after the change (C-77).
         attribute: Dotted path; absent: `value` is the whole new value.
         value: New value; absent removes the attribute.
         operation: `add` or `remove` elements of an array.
-        index: Where in the array (ours): `add` inserts before this element; absent: there was no
-            array. `remove` removes the elements of `value`, which stand from it on, or as many
-            as `value` says; 0: the last one, which is it.
+        index: Index in the array (ours): `add` inserts before this element; absent: there was no
+            array. `remove` removes the elements of `value`, which begin there, or as many as
+            `value` says; 0: the last one, which is `value`.
     """
 
     version: Version
@@ -335,7 +337,7 @@ class Change:
 @attrs.frozen(slots=True, field_transformer=add_checks)
 @obeys(Needs("operation", "attribute_type"), Needs("operation", "value"))
 class ChangeObject:
-    """Ask the own sync manager to change and publish an object one reports (M-40).
+    """Ask the own sync manager to change and publish an object of the sender (M-40).
 
     Attributes:
         attribute: Dotted path; absent: `value` is the whole new value.
@@ -357,8 +359,8 @@ class LinkRow:
     """The row of a runtime's registry about its link to another runtime (P2P-18).
 
     Attributes:
-        role: Which end this runtime is.
-        status: State of the connection, in the machine's words.
+        role: The end at which this runtime is.
+        status: State of the connection, as a word of the machine.
         link: Address of this runtime's end.
     """
 
@@ -376,7 +378,7 @@ class ObjectName:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class AllowObserver:
-    """Ask the own sync manager to let an observer in without a question (ours)."""
+    """Ask the own sync manager to admit an observer without a decision (ours)."""
 
     resource: Address
     observer: Address
@@ -400,14 +402,14 @@ class ObserverExpelled:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class CutPath:
-    """Have what an observer's runtime hears of own objects end at the node.
+    """Order the node to stop delivering own objects to an observer's runtime.
 
     Attributes:
         resources: The objects.
         observer: The expelled observer.
-        runtime: Where it lives, if that is known; absent: where the node thinks.
-        expired: Its subscription was not renewed: the paths of its runtime are removed, too,
-            unless another there observes, or asks to.
+        runtime: The observer's runtime, if it is known; absent: the node finds it.
+        expired: The subscription was not renewed: the paths of the runtime are removed, too, unless
+            another hyperty there observes, or asks to.
     """
 
     resources: Addresses
@@ -418,11 +420,12 @@ class CutPath:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ObserversChange:
-    """Observers that an object gained or lost (M-53).
+    """Notify of observers that an object gained or lost (M-53).
 
     Attributes:
         value: The observer that joined or left.
-        version: Rises by one with each of these of an object; absent: the sender counts none.
+        version: Number that rises by one with each such change of an object; absent: the sender
+            does not count.
         attribute_type: Always `array`.
     """
 
@@ -439,7 +442,7 @@ class ObserverList:
     """All observers of an object: the value of its observers resource.
 
     Attributes:
-        version: Of the last `ObserversChange`; 0: there was none.
+        version: Version of the last `ObserversChange`; 0: there was none.
     """
 
     version: Annotated[int, Whole(0, MAX_ID)]
@@ -459,7 +462,7 @@ DIGEST: Final = Text(pattern=r"^[0-9a-f]{16}" + END, meaning="16 hexadecimal dig
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Wrapped:
-    """A message within a message, as it was sent (M-39)."""
+    """A message within a message, unchanged (M-39)."""
 
     id: Annotated[int, Whole(1, MAX_ID)]
     type: Annotated[str, MessageType]
@@ -496,7 +499,7 @@ class ChildAttribute:
 
     Attributes:
         attribute: Dotted path in the value of the child.
-        version: Version of the child without this deletion: it is applied to that one only.
+        version: Version of the child before this deletion, which is applied to that version only.
     """
 
     resource: Annotated[str, CHILD]
@@ -506,10 +509,10 @@ class ChildAttribute:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildReport:
-    """Report the value of a child to observers that do not hear its creator itself (M-49).
+    """Report the value of a child to observers that do not receive its creator's messages (M-49).
 
-    Ours; sent by an object on the address of its children, to what is behind a direct link, and
-    of what a direct link has brought. The object vouches for it, as where it is read whole.
+    Ours; an object sends it to the address of its children, over direct links, and for children
+    that a direct link has brought. The object vouches for it, as when it is read whole.
 
     Attributes:
         version: Id of the creator's message that wrote it.
@@ -522,7 +525,7 @@ class ChildReport:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildEnd:
-    """Report that a child is deleted, to the same observers (M-50).
+    """Report that a child is deleted, to the same observers as `ChildReport` (M-50).
 
     Attributes:
         version: Id of the creator's message that deleted it.
@@ -534,14 +537,14 @@ class ChildEnd:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ChildrenSign:
-    """Report a digest of the children; a receiver that has others reads them.
+    """Report a digest of the children; a receiver with other children reads them.
 
-    Ours; sent by an object on the address of its children, where older peers look for the
-    child it names, and find none. `fsm.sync.children` says what the digest is of.
+    Ours; an object sends it to the address of its children, where older peers look up the child it
+    names, and find none. `fsm.sync.children` defines the digest.
 
     Attributes:
-        count: How many children there are.
-        digest: Of their names and versions, 16 hexadecimal digits.
+        count: Number of children.
+        digest: Digest of their names and versions, 16 hexadecimal digits.
     """
 
     count: Annotated[int, Whole(0, MAX_JSON_KEYS)]
@@ -550,7 +553,7 @@ class ChildrenSign:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Resume:
-    """Resume what was reported or observed before a restart (M-51, M-52).
+    """Resume objects that were reported or observed before a restart (M-51, M-52).
 
     Attributes:
         identity: Owner of the objects; absent: the sender.

@@ -1,8 +1,8 @@
 """Bodies of policy management (POL-05); ours, beside the catalogue's messages.
 
 An administrator sends them to `MN(d)/policy`, the user of a runtime to `R/pep`: `read` lists the
-sets or shows one, `create` adds one, `update` replaces one, `delete` removes one, and `execute`
-has the files read again.
+sets or returns one, `create` adds one, `update` replaces one, `delete` removes one, and `execute`
+reads the files again.
 """
 
 from typing import Annotated, Final
@@ -28,10 +28,10 @@ UNTIL_CHANGED: Final = "until another change, or until a node of the domain read
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ReadPolicies:
-    """Show policies.
+    """Read policies.
 
     Attributes:
-        resource: Id of the set to show; None lists all.
+        resource: Id of the set to read; None: list all.
     """
 
     resource: Filled | None = None
@@ -39,14 +39,14 @@ class ReadPolicies:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class AddPolicies:
-    """Judge by one more set; the value is what a policy file holds."""
+    """Add a policy set; the value is the content of a policy file."""
 
     value: JsonObject
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ReplacePolicies:
-    """Judge by another set of the same id."""
+    """Replace the policy set with the same id."""
 
     resource: Filled
     value: JsonObject
@@ -54,26 +54,26 @@ class ReplacePolicies:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class RemovePolicies:
-    """Judge without a set."""
+    """Remove a policy set."""
 
     resource: Filled
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PolicyCommand:
-    """Have the policy files read again."""
+    """Read the policy files again."""
 
     method: Annotated[str, PolicyMethod]
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PolicyEntry:
-    """One set in the list of all.
+    """One policy set in the list of all.
 
     Attributes:
-        version: Its author's name for this version of it; may be empty.
-        rules: How many it has.
-        source: The file it came from, or whose message.
+        version: Its author's name for this version; may be empty.
+        rules: Number of its rules.
+        source: The file, or the sender of the message, that it came from.
     """
 
     id: Filled
@@ -84,13 +84,13 @@ class PolicyEntry:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PolicyBook:
-    """All that a node or a runtime judges by.
+    """All policies of a node or a runtime.
 
     Attributes:
-        version: Counts up with each change.
-        combining: How the results of the sets become one.
-        default: What happens to a message that nothing applies to.
-        counts: What obligations have counted since the process started, by name.
+        version: Number that rises with each change.
+        combining: The algorithm that combines the results of the sets.
+        default: The result for a message to which no policy applies.
+        counts: Counts by obligations since the process started, by name.
     """
 
     version: Annotated[int, Whole(1, MAX_ID)]
@@ -105,8 +105,8 @@ class PolicyChange:
     """The result of a change.
 
     Attributes:
-        version: Of all that is judged by from now on.
-        lasts: How long it will be so, in words.
+        version: Version of the policies in effect from now on.
+        lasts: How long the change lasts, in words.
     """
 
     version: Annotated[int, Whole(1, MAX_ID)]
@@ -115,20 +115,20 @@ class PolicyChange:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PoliciesListed(Success):
-    """All sets, as an answer."""
+    """The list of all policy sets."""
 
     value: PolicyBook
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PoliciesShown(Success):
-    """One set, as its author wrote it."""
+    """One policy set, as its author wrote it."""
 
     value: JsonObject
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PoliciesChanged(Success):
-    """A change is made."""
+    """The result of a change."""
 
     value: PolicyChange

@@ -1,7 +1,7 @@
 """Bodies of calls to runtimes that sleep (PFY-09); ours, beside the catalogue's messages.
 
-They are sent to `MN(d)/push`: a runtime registers its device by `create` and takes it back by
-`delete`; `read` gives the key that its push service has to know; `execute` wakes.
+They are sent to `MN(d)/push`: a runtime registers its device by `create` and removes it by
+`delete`; `read` returns the key that its push service needs; `execute` wakes a runtime.
 """
 
 import attrs
@@ -28,7 +28,7 @@ class PushSubscription:
     """A device at its push service, in the form of `PushSubscription.toJSON()` of browsers.
 
     Attributes:
-        endpoint: URL that takes the calls (RFC 8030).
+        endpoint: URL that receives the calls (RFC 8030).
     """
 
     endpoint: Filled = attrs.field(repr=False)
@@ -48,7 +48,7 @@ class Wake:
 
     Attributes:
         resource: Address of the runtime or user.
-        value: What its device is told, encrypted for it alone.
+        value: Content for the device, encrypted for it alone.
     """
 
     resource: Address
@@ -57,14 +57,14 @@ class Wake:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Call:
-    """What the device of a sleeping runtime reads.
+    """The content that the device of a sleeping runtime receives.
 
     Attributes:
-        to: Address that was called.
-        from_: Address of the caller, which can be asked.
+        to: The address that was called.
+        from_: Address of the caller, which accepts requests.
         user: User of the caller, if the node knows it.
-        vouched_by: Who vouches for the user.
-        value: What the caller had to say.
+        vouched_by: The party that vouches for the user.
+        value: The caller's content.
     """
 
     to: Address

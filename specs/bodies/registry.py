@@ -24,7 +24,7 @@ from specs.schema.shape import Number, Text, Whole
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class AllocationRequest:
-    """Number of addresses (C-45), and the key under which they are freed together."""
+    """The number of addresses (C-45), and the key under which they are released together."""
 
     number: Annotated[int, Whole(1, MAX_ALLOCATION)]
     allocation_key: Filled | None = attrs.field(default=None, metadata=wire("allocationKey"))
@@ -48,7 +48,7 @@ class Allocated:
 @attrs.frozen(slots=True, field_transformer=add_checks)
 @obeys(OneOf("resource", "children_resources"))
 class Free:
-    """Give addresses back: by block key (M-19) or by list (M-20)."""
+    """Release addresses: by block key (M-19) or by list (M-20)."""
 
     resource: Filled | None = None
     children_resources: Addresses | None = attrs.field(
@@ -69,11 +69,11 @@ class Record:
     """A registration record of a hyperty or data object (REG-07, REG-10).
 
     Attributes:
-        url: The address registered.
+        url: The registered address.
         runtime: The runtime that owns it.
         status: created, live, disconnected or dead.
         expires: Seconds without keep-alive until it is disconnected.
-        message_schema: JSON Schema of the requests that a hyperty takes.
+        message_schema: JSON Schema of the requests that a hyperty accepts.
         p2p_handler: The runtime's handler stub, if it takes P2P links.
         p2p_requester: Catalogue address of the stub that reaches it.
     """
@@ -99,7 +99,7 @@ class Record:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class FoundRecord:
-    """A record as a registry shows it: what it does not know is absent (M-25..M-28)."""
+    """A record in a registry's answer; unknown fields are absent (M-25..M-28)."""
 
     url: Address
     runtime: Address | None = None
@@ -133,7 +133,7 @@ class UpdateRecord:
     """Change a record (M-22), set one attribute (M-23) or keep it alive (M-24).
 
     Attributes:
-        value: Fields to set, or the value of `attribute`; absent keeps alive.
+        value: Fields to set, or the value of `attribute`; absent: a keep-alive.
     """
 
     resource: Address
@@ -149,9 +149,9 @@ class ReadRecord:
         resource: An address, or `/<scheme>/user/...` and the like.
         criteria: Narrows a search: `scheme`, `resources`, `dataSchemes`, and `user`, `guid`,
             `name`, `reporter`.
-        attribute: Only this attribute of the one record: dotted path, as `messageSchema.type`.
-        limit: How many records a page of a search has at most.
-        after: Where the page begins: `next` of the page before it; absent: at the newest record.
+        attribute: Dotted path of the only attribute to read, such as `messageSchema.type`.
+        limit: Largest number of records on a page of a search.
+        after: Beginning of the page: `next` of the page before; absent: the newest record.
     """
 
     resource: Filled
@@ -171,13 +171,13 @@ class RecordChanged:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Discover:
-    """A request to the own runtime to search (M-31).
+    """Ask the own runtime to search (M-31).
 
     Attributes:
-        criteria: As of `ReadRecord`; `domain` is that of the registry which is searched.
-        limit: As of `ReadRecord`.
-        after: As of `ReadRecord`.
-        attribute: As of `ReadRecord`.
+        criteria: As in `ReadRecord`; `domain` is the domain of the registry to search.
+        limit: As in `ReadRecord`.
+        after: As in `ReadRecord`.
+        attribute: As in `ReadRecord`.
     """
 
     resource: Annotated[str, LOCAL_SEARCH]

@@ -1,6 +1,6 @@
-"""Session descriptions of a data channel, and ICE candidates, as the other end writes them.
+"""Reads and writes session descriptions of a data channel, and reads ICE candidates.
 
-Only what a data channel needs is read, and nothing else is accepted (docs/p2p.md).
+Only the fields that a data channel needs are accepted (docs/p2p.md).
 """
 
 import re
@@ -28,15 +28,16 @@ _ROLES: Final = {"offer": "actpass", "answer": "active"}
 
 @attrs.frozen(slots=True)
 class Description:
-    """What is read of a session description.
+    """The fields of a session description.
 
     Attributes:
         user: User name fragment of ICE.
         password: Password of ICE.
-        fingerprint: Of the certificate of DTLS: `sha-256` and 32 bytes in hexadecimal digits.
+        fingerprint: Fingerprint of the DTLS certificate: `sha-256` and 32 bytes in hexadecimal
+            digits.
         port: The port of SCTP.
-        max_message: Bytes of a message that the end takes; 0: any number.
-        candidates: ICE candidates that it lists; the empty text is the last one.
+        max_message: Largest message that the end accepts, in bytes; 0: any size.
+        candidates: ICE candidates in it; an empty text ends them.
     """
 
     user: str
@@ -49,7 +50,7 @@ class Description:
 
 @attrs.frozen(slots=True)
 class IceAddress:
-    """Where an ICE candidate leads; `host` is an address of IP, or a name."""
+    """The target of an ICE candidate; `host` is an IP address, or a name."""
 
     host: str
     port: int
@@ -69,43 +70,43 @@ def read_description(sdp: str, kind: str) -> Description:
     """
     if len(sdp) > MAX_SDP:
         raise BadMessageError(f"a session description has more than {MAX_SDP} characters")
-    said: dict[str, list[str]] = {}
+    lines: dict[str, list[str]] = {}
     sections = 0
     for line in sdp.removesuffix("\r\n").split("\r\n"):
-        found = _LINE.match(line)
-        if found is None:
+        match = _LINE.match(line)
+        if match is None:
             raise BadMessageError("a line of a session description is malformed")
-        if found[1] == "m":
+        if match[1] == "m":
             sections += 1
-            if _MEDIA.match(found[2]) is None:
+            if _MEDIA.match(match[2]) is None:
                 raise BadMessageError("a session description is not one of a data channel")
-        elif found[1] == "a":
-            name, _, value = found[2].partition(":")
-            said.setdefault(name, []).append(value)
+        elif match[1] == "a":
+            name, _, value = match[2].partition(":")
+            lines.setdefault(name, []).append(value)
     if sections != 1:
         raise BadMessageError("a session description has not exactly one data channel")
-    return _description(said, kind)
+    return _description(lines, kind)
 
 
-def _description(said: dict[str, list[str]], kind: str) -> Description:
-    listed = {_upper(each) for each in said.get("fingerprint", ())}
+def _description(lines: dict[str, list[str]], kind: str) -> Description:
+    listed = {_upper(each) for each in lines.get("fingerprint", ())}
     fingerprints = [item for item in listed if item.startswith(_ALGORITHM)]
     if len(fingerprints) != 1:
         raise BadMessageError(f"a session description has not exactly one {_ALGORITHM}fingerprint")
-    candidates = tuple(f"candidate:{each}" for each in said.get("candidate", ()))
-    if "end-of-candidates" in said:
+    candidates = tuple(f"candidate:{each}" for each in lines.get("candidate", ()))
+    if "end-of-candidates" in lines:
         candidates = (*candidates, "")
     if len(candidates) > MAX_ICE_CANDIDATES:
         raise BadMessageError("a session description lists too many candidates")
-    setup = _one(said, "setup")
+    setup = _one(lines, "setup")
     if setup != _ROLES[kind]:
         raise BadMessageError(f"an {kind} does not have the role {setup!r} in DTLS")
     return Description(
-        _fitting(said, "ice-ufrag", _USER),
-        _fitting(said, "ice-pwd", _PASSWORD),
+        _fitting(lines, "ice-ufrag", _USER),
+        _fitting(lines, "ice-pwd", _PASSWORD),
         _check_form(fingerprints[0], _FINGERPRINT, "fingerprint"),
-        _number(said, "sctp-port", 5000, 65_535),
-        _number(said, "max-message-size", 65_536, 1 << 62),
+        _number(lines, "sctp-port", 5000, 65_535),
+        _number(lines, "max-message-size", 65_536, 1 << 62),
         candidates,
     )
 
@@ -115,15 +116,15 @@ def _upper(fingerprint: str) -> str:
     return f"{algorithm.lower()} {value.upper()}"
 
 
-def _one(said: dict[str, list[str]], name: str) -> str:
-    values = said.get(name, [])
+def _one(lines: dict[str, list[str]], name: str) -> str:
+    values = lines.get(name, [])
     if len(values) != 1:
         raise BadMessageError(f"a session description has not exactly one {name}")
     return values[0]
 
 
-def _fitting(said: dict[str, list[str]], name: str, pattern: re.Pattern[str]) -> str:
-    return _check_form(_one(said, name), pattern, name)
+def _fitting(lines: dict[str, list[str]], name: str, pattern: re.Pattern[str]) -> str:
+    return _check_form(_one(lines, name), pattern, name)
 
 
 def _check_form(value: str, pattern: re.Pattern[str], name: str) -> str:
@@ -132,20 +133,20 @@ def _check_form(value: str, pattern: re.Pattern[str], name: str) -> str:
     return value
 
 
-def _number(said: dict[str, list[str]], name: str, absent: int, most: int) -> int:
-    if name not in said:
+def _number(lines: dict[str, list[str]], name: str, absent: int, most: int) -> int:
+    if name not in lines:
         return absent
-    text = _one(said, name)
+    text = _one(lines, name)
     if not (text.isascii() and text.isdigit()) or len(text) > len(str(most)) or int(text) > most:
         raise BadMessageError(f"the {name} of a session description is no number, or too large")
     return int(text)
 
 
 def write_description(description: Description, kind: str) -> str:
-    """Write a session description; candidates are left out, as they are sent one by one.
+    """Write a session description without candidates, which are sent one by one.
 
     Args:
-        description: What it says.
+        description: Its fields.
         kind: `offer` or `answer`.
     """
     lines = (
@@ -170,14 +171,14 @@ def write_description(description: Description, kind: str) -> str:
 
 
 def read_ice(candidate: str) -> IceAddress | None:
-    """Read where an ICE candidate leads; None: it is the end of the candidates.
+    """Read the target of an ICE candidate; None: it marks the end of the candidates.
 
     Raises:
         BadMessageError: It is no candidate, or not for the only component of a data channel.
     """
     if not candidate:
         return None
-    found = _ICE.match(candidate) if len(candidate) <= MAX_ICE_CANDIDATE else None
-    if found is None or int(found[1]) != 1 or int(found[4]) not in _PORTS:
+    match = _ICE.match(candidate) if len(candidate) <= MAX_ICE_CANDIDATE else None
+    if match is None or int(match[1]) != 1 or int(match[4]) not in _PORTS:
         raise BadMessageError("an ICE candidate is malformed")
-    return IceAddress(found[3], int(found[4]), found[2].lower(), found[5].lower())
+    return IceAddress(match[3], int(match[4]), match[2].lower(), match[5].lower())

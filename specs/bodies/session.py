@@ -21,7 +21,7 @@ IDENTITY_GUI: Final = "identity-gui"
 """Name of the part below a runtime that asks its user for a login (ADR-03)."""
 
 OPEN_POPUP: Final = "openPopup"
-"""Its method that shows a login page."""
+"""Method of that part that shows a login page."""
 
 LOGIN_TOKEN: Final = "idToken"  # noqa: S105 - a key, no token
 """Key of a body for the token that the sender's session was opened with.
@@ -31,13 +31,13 @@ A node with logins refuses a message with another one, and takes it out (MN-05, 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Status:
-    """A status event of a stub (M-13); readers take one of a P2P link for it, too.
+    """A status event of a stub (M-13); readers accept one of a P2P link as well.
 
     Attributes:
-        value: State entered, in the machine's words.
-        resource: Remote runtime; present exactly for P2P links (I-S11).
-        link: Name of the link or session the event is about.
-        description: Half a sentence for people.
+        value: State entered, as a word of the machine.
+        resource: Remote runtime; present for P2P links only (I-S11).
+        link: Name of the link or session.
+        description: The reason for people, as half a sentence.
     """
 
     value: Annotated[str, StatusValue]
@@ -51,11 +51,11 @@ class SessionParams:
     """Arguments of session control.
 
     Attributes:
-        runtime_url: The runtime whose session it is (MN-21), or whose name is released; absent:
-            that of the session.
-        token: Session token; mandatory for re-open.
+        runtime_url: The runtime of the session (MN-21), or whose name is released; absent: the
+            session's own.
+        token: Session token; required for a re-open.
         key: The runtime's public key for Ed25519, in base64url.
-        proof: Its signature over the challenge that the node gave on this link.
+        proof: Its signature over the node's challenge on this link.
     """
 
     runtime_url: Address | None = attrs.field(default=None, metadata=wire("runtimeURL"))
@@ -72,7 +72,7 @@ class SessionParams:
 class SessionControl:
     """Open, re-open, close or ping a session (M-14..M-17), or renew the statement about it.
 
-    `release` gives the name of a runtime back.
+    `release` releases the name of a runtime.
     """
 
     method: Annotated[str, SessionMethod]
@@ -85,16 +85,17 @@ class SessionGranted:
 
     Attributes:
         session_token: The token that resumes the session from now on.
-        emptied: Whether the node has started again meanwhile: the session is the same, and what
-            it owned and subscribed to is forgotten.
-        recovered: Whether all that waited for a session that goes on comes, as far as the node
-            knows; absent: the session is a new one.
-        missing: How many messages for it were given up, as far as the node knows; absent: none.
-        statement: What the domain states of the runtime and its key, signed.
+        emptied: Whether the node was restarted meanwhile: the session is the same, but its
+            addresses and subscriptions are lost.
+        recovered: Whether no waiting message of a resumed session was lost, as far as the node
+            knows; absent: the session is new.
+        missing: Number of messages for it that were given up, as far as the node knows; absent:
+            none.
+        statement: The domain's signed statement about the runtime and its key.
         domain_keys: The public keys of the domain, as a JSON Web Key Set.
-        identity: The runtime and its user, as the node tells the receivers of its messages.
+        identity: The runtime and its user, as the node names them to the receivers of its messages.
         rate: Messages a second that the node accepts from the session; absent: it has no limit.
-        burst: Messages that it accepts at once after a rest.
+        burst: Number of messages that it accepts at once after a rest.
     """
 
     session_token: Filled = attrs.field(metadata=wire(SESSION_TOKEN))
@@ -110,7 +111,7 @@ class SessionGranted:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class StatementGiven:
-    """What the domain states of a runtime and its key now.
+    """The domain's present statement about a runtime and its key.
 
     Attributes:
         statement: The statement, signed.
@@ -123,10 +124,10 @@ class StatementGiven:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class SessionChallenge:
-    """What the value of a refused open or re-open brings: a text for the runtime's key to sign.
+    """The value of a refused open or re-open: a text for the runtime's key to sign.
 
     Attributes:
-        challenge: The text; good once, on the link that it came by.
+        challenge: The text; valid once, on the link by which it came.
     """
 
     challenge: Filled
@@ -141,7 +142,7 @@ class IdentityCall:
 
     Attributes:
         method: `validateAssertion`, `generateAssertion`, `getLoginEndpoint` or others.
-        params: Arguments, as the provider names them.
+        params: Arguments, with the provider's names.
     """
 
     method: Filled
@@ -163,7 +164,7 @@ class GlobalRecord:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class QualityRequest:
-    """The client and media type that network resources are reserved for (C-60)."""
+    """The client and media type for which network resources are reserved (C-60)."""
 
     csp_id: Filled = attrs.field(metadata=wire("cspId"))
     media_type: Filled = attrs.field(metadata=wire("mediaType"))
@@ -179,14 +180,14 @@ class AskQuality:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class QualityClient:
-    """Name the client that network resources are reserved for (M-58)."""
+    """The client for which network resources are reserved (M-58)."""
 
     resource: Filled
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class TurnServer:
-    """A relay, and what opens it (M-58)."""
+    """A relay, with its credentials (M-58)."""
 
     turn: Filled
     username: Filled
@@ -195,12 +196,12 @@ class TurnServer:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class IceServer:
-    """A server of STUN or TURN, in the words of WebRTC's `RTCIceServer` (M-58).
+    """A STUN or TURN server, in the form of WebRTC's `RTCIceServer` (M-58).
 
     Attributes:
-        urls: Where it is reached, such as `turn:turn.a.example:3478?transport=udp` (RFC 7065).
-        username: The name that opens it; absent at a server of STUN.
-        credential: The password of that name.
+        urls: Its URLs, such as `turn:turn.a.example:3478?transport=udp` (RFC 7065).
+        username: The user name for it; absent for a STUN server.
+        credential: The password of that user name.
     """
 
     urls: Annotated[tuple[Filled, ...], Size(1)]
@@ -210,11 +211,11 @@ class IceServer:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class IceServers:
-    """The servers of STUN and TURN that a direct link may use (M-58).
+    """The STUN and TURN servers that a direct link may use (M-58).
 
     Attributes:
-        ttl: Seconds for which the credentials open a server; absent: without an end. Then the
-            client inquires again.
+        ttl: Seconds for which the credentials are valid; absent: without end. After that the client
+            asks again.
     """
 
     servers: tuple[IceServer, ...]

@@ -1,4 +1,4 @@
-"""The closed vocabularies of bodies: words with a meaning of their own on the wire."""
+"""The closed vocabularies of bodies: words with a fixed meaning on the wire."""
 
 from enum import StrEnum
 
@@ -74,7 +74,7 @@ class LinkRole(StrEnum):
 
 
 class DescriptionType(StrEnum):
-    """The end of a P2P link that describes itself (P2P-07); not yet: nothing."""
+    """The end of a P2P link that describes itself (P2P-07), or an empty text for none yet."""
 
     UNSET = ""
     OFFER = "offer"
@@ -90,7 +90,7 @@ class CandidateKind(StrEnum):
 
 
 class AttributeType(StrEnum):
-    """The kind of attribute that a change is about, where that matters (C-35)."""
+    """The kind of a changed attribute, where it matters (C-35)."""
 
     ARRAY = "array"
 

@@ -1,7 +1,7 @@
-"""The spelling of one peer: learnt from its messages, used for it only.
+"""The spelling of one peer: learnt from its messages, and used for that peer only.
 
-A session remembers one `Dialect`. Messages inside the process stay in normal
-form; `emit` writes them for the peer at the very edge (N3).
+A session remembers one `Dialect`. Messages inside the process are in normal form; `emit` writes
+them for the peer at the outermost layer (N3).
 """
 
 import re
@@ -35,39 +35,39 @@ _REMOVE: Final = "remove"
 _URL: Final = "://"
 _PLACE: Final = re.compile("[0-9]{1,9}")
 _NOWHERE: Final = 999_999_999
-"""A place behind the last element of any list that fits into a message."""
+"""An index behind the last element of any list that fits into a message."""
 _REGISTRY: Final = f"domain://{normalise.REGISTRY_HOST}"
 _HYPERTY_PATH: Final = "/hyperty/"
-"""Upstream's runtime writes it before the address of a hyperty that it unregisters."""
+"""Prefix that upstream's runtime writes before the address of a hyperty to unregister."""
 
 _TEXT_KEYS: Final = ("description", "desc", "Message")
 _TELLING: Final = frozenset({*_TEXT_KEYS, *LIST_KEYS, "childrenResources", "via", "version"})
-"""Fields of a body that may show how a peer spells."""
+"""Fields of a body that may show a peer's spelling."""
 
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Dialect:
-    """The spelling that a peer's messages showed; the defaults are normal form.
+    """The spelling that a peer's messages have shown; the defaults are normal form.
 
     Attributes:
         string_ids: It writes ids as text (N3).
         runtime_alias: It writes `runtime://` (C-37).
         upper_types: It writes verbs in capitals (C-01).
-        list_key: Under which key it lists the addresses of a path (C-09).
-        text_key: What it calls `description` (C-05).
+        list_key: The key under which it lists the addresses of a path (C-09).
+        text_key: Its name of the field `description` (C-05).
         allocation: Last segment of its allocation address (C-42).
         via_text: It writes `via` as one address, and compares it with its own (C-07).
-        is_upstream: It has the habits of upstream's runtime, which no message of its own shows:
-            it reads the observer of a subscription from `subscriber` (C-10), knows all children of
-            an object by the one address `O/children/` (C-11), takes no object without a name,
-            and names a place in a list as the last segment of a path (C-35).
+        is_upstream: Whether it has the habits of upstream's runtime, which no message of its own
+            shows: it reads the observer of a subscription from `subscriber` (C-10), knows all
+            children of an object by the single address `O/children/` (C-11), accepts no object
+            without a name, and names an index in a list as the last segment of a path (C-35).
         from_zero: It counts the versions of its data objects from 0.
-        names: Its own addresses as it wrote them last, by their canonical text, where that is
-            another: an answer goes to exactly the `from` of its request. Dialects that differ in
-            nothing else are equal: they spell messages to other addresses alike.
-        is_plain: Whether it spells as normal form does, but for those names and upstream's habits.
+        names: Its own addresses in its last spelling, by their canonical text, if the two differ:
+            an answer goes to exactly the `from` of its request. Dialects that differ in nothing
+            else are equal: they spell messages to other addresses alike.
+        is_plain: Whether it spells like normal form, except for those names and upstream's habits.
     """
 
     string_ids: bool = False
@@ -90,22 +90,23 @@ class Dialect:
 
 
 PLAIN: Final = Dialect()
-"""Normal form: what a peer is spoken to that has shown nothing else."""
+"""Normal form: the dialect for a peer that has shown no other spelling."""
 
 
 UPSTREAM: Final = Dialect(is_upstream=True)
-"""What a peer in upstream's forms is spoken to that has shown nothing yet."""
+"""The dialect for a peer in upstream's forms that has shown no spelling yet."""
 
 
 def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
     """Return the dialect of a peer after one more of its messages.
 
-    What the message does not show stays as it was known; if nothing is new, that is returned.
+    Spellings that the message does not show stay as they were; if nothing is new, `known` itself is
+    returned.
     """
     body = raw.get("body")
     ends = [end for end in (raw.get("from"), raw.get("to")) if isinstance(end, str)]
     fields = body if isinstance(body, dict) else {}
-    shown = Dialect(
+    learnt = Dialect(
         string_ids=isinstance(raw["id"], str) if "id" in raw else known.string_ids,
         runtime_alias=_alias_shown(ends, known),
         upper_types=_capitals_shown(raw.get("type"), known),
@@ -117,13 +118,13 @@ def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
         from_zero=known.from_zero or _zero_shown(raw, fields),
         names=_names_shown(raw.get("from"), known),
     )
-    return known if shown == known and shown.names is known.names else shown
+    return known if learnt == known and learnt.names is known.names else learnt
 
 
 def envelope_of(raw: JsonObject) -> tuple[str, str, str, bool] | None:
-    """Return all that shows how the peer spells this message, where no field of its body does.
+    """Return all spellings in this message, if no field of its body shows any.
 
-    Messages with the same envelope show the same. None: it takes a look at the whole message.
+    Messages with the same envelope show the same spellings. None: the whole message must be read.
     """
     id_, type_, from_, to, body = map(raw.get, ("id", "type", "from", "to", "body"))
     if not (isinstance(type_, str) and isinstance(from_, str) and isinstance(to, str)):
@@ -134,7 +135,7 @@ def envelope_of(raw: JsonObject) -> tuple[str, str, str, bool] | None:
 
 
 def normal_envelope_of(message: Message) -> tuple[str, str, str, bool] | None:
-    """Return what `envelope_of` returns of a message whose line is in normal form."""
+    """Return the result of `envelope_of` for a message whose line is in normal form."""
     return None if _tells(message.body) else (message.type, message.from_, message.to, False)
 
 
@@ -146,9 +147,9 @@ def _tells(body: JsonObject) -> bool:
 
 
 def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:
-    """Note how a peer in upstream's forms wrote its own address.
+    """Return a peer's spellings of its own address, in upstream's forms.
 
-    Those of a runtime are noted in any form: `runtime_alias` may be another at the answer.
+    Spellings of a runtime are noted in any form, since `runtime_alias` may differ at the answer.
     """
     if not known.is_upstream or not isinstance(from_, str):
         return known.names
@@ -176,7 +177,7 @@ def _zero_shown(raw: JsonObject, body: JsonObject) -> bool:
 
 
 def _find_versioned(type_: str, from_: str, to: str, body: JsonObject) -> JsonObject | None:
-    """Return what of a message of a reporter has the version of its object; None: nothing has."""
+    """Return the part of a reporter's message with the version of its object, or None."""
     is_change = type_ == MessageType.UPDATE and to == from_ + _CHANGES
     value = body if is_change else body.get("value")
     is_shown = type_ == MessageType.RESPONSE and _is_of_object(from_)
@@ -188,16 +189,16 @@ def _find_versioned(type_: str, from_: str, to: str, body: JsonObject) -> JsonOb
 
 
 def _is_of_object(address: str) -> bool:
-    """Return whether an address is a data object, or where it is subscribed to."""
+    """Return whether an address is a data object, or the address of its subscriptions."""
     is_one = address.removesuffix(_SUBSCRIPTION).count("/") == _OBJECT_SLASHES
     return is_one and scheme_of(address) not in NO_OBJECT_SCHEMES and not is_backend(address)
 
 
 def meaning_of(message: Message, dialect: Dialect) -> Message:
-    """Return what a message of a peer in upstream's forms means.
+    """Return the meaning of a message from a peer in upstream's forms.
 
-    Versions of data objects count from 1 (SYN-16), changes of lists name the list and the place
-    apart (M-40), and a hyperty is unregistered by its address alone (M-23).
+    Versions of data objects count from 1 (SYN-16), changes of lists name the list and the index
+    separately (M-40), and a hyperty is unregistered by its address alone (M-23).
 
     Args:
         message: The message, in normal form.
@@ -216,11 +217,11 @@ def meaning_of(message: Message, dialect: Dialect) -> Message:
 
 
 def _normal_change(body: JsonObject) -> JsonObject:
-    """Bring a change of an attribute into normal form; one without a sure meaning fits no value.
+    """Convert a change of an attribute to normal form; an ambiguous one fits no value.
 
-    Upstream's runtime names the place in a list as the last segment of the path. It writes a single
-    element as it is, and removes the last element without saying how many. What it means by a
-    list that is added is unsure: its own observers add the elements, its reporter the list.
+    Upstream's runtime names the index in a list as the last segment of the path. It writes a single
+    element without a list, and removes the last element without a count. Its meaning of an added
+    list is ambiguous: its own observers add the elements, its reporter the list.
     """
     path, operation = body.get("attribute"), body.get("operation")
     if not isinstance(path, str):
@@ -247,13 +248,13 @@ def _normal_splice(body: JsonObject, path: str, operation: Json) -> JsonObject:
 
 
 def _unfit(body: JsonObject) -> JsonObject:
-    """Return a change that fits no value: a copy reads the object instead."""
+    """Return a change that fits no value, so that a copy reads the object instead."""
     array = {"attributeType": _ARRAY, "operation": _REMOVE}
     return {**body, **array, "value": 0, "index": _NOWHERE}
 
 
 def _spelt_change(body: JsonObject) -> JsonObject:
-    """Write a change of a list as upstream's runtime applies it: a splice at a place."""
+    """Write a change of a list as upstream's runtime applies it: a splice at an index."""
     path = body.get("attribute")
     if body.get("attributeType") != _ARRAY or not isinstance(path, str):
         return body
@@ -309,12 +310,12 @@ def _list_key_shown(raw: JsonObject, body: JsonObject, known: Dialect) -> str:
 
 def _allocation_shown(ends: list[str], known: Dialect) -> str:
     parts = {end.removesuffix("/").rpartition("/")[2] for end in ends}
-    shown = sorted(parts & (normalise.ALLOCATION_ALIASES | {ALLOCATION}))
-    return shown[-1] if shown else known.allocation
+    spellings = sorted(parts & (normalise.ALLOCATION_ALIASES | {ALLOCATION}))
+    return spellings[-1] if spellings else known.allocation
 
 
 def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
-    """Write a message in a peer's dialect; the keys in the order of the envelope."""
+    """Write a message in a peer's dialect, with the keys in the order of the envelope."""
     type_ = str(message.type)
     return {
         "id": str(message.id) if dialect.string_ids else message.id,
@@ -326,7 +327,7 @@ def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
 
 
 def is_emitted_plain(message: Message, dialect: Dialect) -> bool:
-    """Return whether a message in a peer's dialect is surely what it is in normal form."""
+    """Return whether a message in a peer's dialect is certainly the same as in normal form."""
     names, from_, to = dialect.names, message.from_, message.to
     if not dialect.is_plain or names.get(to, to) != to or names.get(from_, from_) != from_:
         return False
@@ -386,12 +387,12 @@ def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
 
 
 def _add_habits(message: Message, spelt: JsonObject) -> None:
-    """Add to a spelt body what upstream's runtime reads and normal form does not need."""
+    """Add fields to a spelt body that upstream's runtime reads and normal form does not need."""
     if message.type in _PATH_TYPES and message.to.endswith(_SUBSCRIPTION) and "source" in spelt:
         spelt["subscriber"] = spelt["source"]
-    shown = _find_versioned(message.type, message.from_, message.to, message.body)
-    if shown is not None and shown is not message.body and not shown.get("name"):
-        spelt["value"] = {**shown, "name": shown.get("url")}
+    versioned = _find_versioned(message.type, message.from_, message.to, message.body)
+    if versioned is not None and versioned is not message.body and not versioned.get("name"):
+        spelt["value"] = {**versioned, "name": versioned.get("url")}
 
 
 def _spell_listed(value: Json, dialect: Dialect) -> Json:

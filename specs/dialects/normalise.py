@@ -1,8 +1,7 @@
 """The decoder of all input: any spelling a peer may use becomes one `Message` (MSG-18).
 
-Nothing behind this function knows that other spellings exist. Input that could
-mean two things is refused. A message already in normal form passes a short
-check and is taken as it is.
+No code behind this function knows other spellings. Ambiguous input is refused. A message that is
+already in normal form passes a short check and is not changed.
 """
 
 import re
@@ -22,7 +21,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE
 
 CHILDREN: Final[Mapping[str, frozenset[str]]] = {"comm": frozenset({"resources"})}
-"""Child resources the built-in data schemas name, by object scheme (N11)."""
+"""Child resources in the built-in data schemas, by scheme of objects (N11)."""
 
 ALLOCATION_ALIASES: Final = frozenset({"hyperty-address-allocation", "object-address-allocation"})
 """Other last segments of a node's allocation address (N16)."""
@@ -42,7 +41,7 @@ _NAMES: Final = frozenset({"type", "from", "to"})
 _ID: Final = re.compile(r"[1-9][0-9]{0,15}")
 
 _LOOKED_AT: Final = _SLOW_KEYS | {IDENTITY, "source", "via", "code"}
-"""Fields of a body that count beside the envelope."""
+"""Fields of a body that matter besides the envelope."""
 
 
 @attrs.frozen(slots=True)
@@ -55,7 +54,7 @@ class Envelope:
 
 
 def read_envelope(raw: JsonObject) -> Envelope | None:
-    """Return the envelope of messages in normal form; None: all of a message has to be read.
+    """Return the envelope of a message in normal form; None: the whole message must be read.
 
     Args:
         raw: The fields between the id and the body.
@@ -70,13 +69,13 @@ def read_envelope(raw: JsonObject) -> Envelope | None:
 
 
 def with_envelope(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) -> Message | None:
-    """Return a message whose envelope was read before; None: all of it has to be read.
+    """Return a message whose envelope was read before; None: the whole one must be read.
 
     Args:
         id_: Its id.
         envelope: Its type and ends.
         body: Its body.
-        stamp: The identity that it gets.
+        stamp: The handling of its identity.
     """
     if not 0 < id_ <= MAX_ID:
         return None
@@ -94,11 +93,11 @@ def with_envelope(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) 
 
 
 def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
-    """Read one message as a peer wrote it.
+    """Read one message in the spelling of a peer.
 
     Args:
         raw: The message.
-        stamp: The identity that it gets.
+        stamp: The handling of its identity.
 
     Raises:
         BadMessageError: It is no message, or could be two; has the code of the answer.
@@ -114,7 +113,7 @@ def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
 
 
 def _apply_stamp(body: JsonObject, stamp: Stamp) -> tuple[JsonObject, SenderIdentity | None]:
-    """Remove the identity that a writer put into a body; return the rest and what is believed."""
+    """Remove the identity that a writer put into a body; return the rest and the trusted one."""
     identity = stamp.of(body)
     return body if stamp.is_kept else without_identity(body), identity
 
@@ -125,9 +124,9 @@ def without_identity(body: JsonObject) -> JsonObject:
 
 
 def is_normal(raw: JsonObject) -> bool:
-    """Return whether an object is surely in normal form already.
+    """Return whether an object is certainly in normal form already.
 
-    Quick and careful: `False` only means that a closer look is needed.
+    `False` only means that a closer check is needed.
     """
     id_, type_, body = raw.get("id"), raw.get("type"), raw.get("body")
     if type(id_) is not int or not 0 < id_ <= MAX_ID or not isinstance(body, dict):
@@ -144,7 +143,7 @@ def is_normal(raw: JsonObject) -> bool:
 
 
 def _has_sure_type(type_: Json) -> TypeGuard[str]:
-    """Return whether a type is one whose bodies have few forms."""
+    """Return whether a type's bodies have few forms."""
     return isinstance(type_, str) and type_ in _TYPES and type_ not in _SLOW_TYPES
 
 
@@ -163,7 +162,7 @@ def _has_normal_code(type_: str, body: JsonObject) -> bool:
 
 
 def _take(raw: JsonObject, stamp: Stamp) -> Message:
-    """Take an object in normal form as it is."""
+    """Read an object in normal form."""
     body, identity = raw["body"], stamp.identity
     if not isinstance(body, dict):
         body = {}
@@ -180,7 +179,7 @@ def _take(raw: JsonObject, stamp: Stamp) -> Message:
 
 
 def _envelope(raw: JsonObject) -> Message:
-    """Read the five fields, the body as it is (N1, N2, N6, N12)."""
+    """Read the five fields; the body is not changed (N1, N2, N6, N12)."""
     type_ = _type(raw.get("type"))
     return Message(
         id=_id(raw.get("id")),
@@ -245,7 +244,7 @@ def _body(message: Message) -> JsonObject:
 
 
 def _path_body(to: str, body: JsonObject) -> JsonObject:
-    """List what a path message names under one key, in full (N8, N10, N11)."""
+    """List the addresses of a path message under one key, in full (N8, N10, N11)."""
     if not lists_paths(to):
         return body
     listed = forms.path_list(forms.seed_list(body) if _is_part(to, "sm") else body)
@@ -262,7 +261,7 @@ def lists_paths(to: str) -> bool:
     the runtime's own sync manager is asked to observe one object instead.
     """
     if to.startswith(f"{RUNTIME_SCHEME}://"):
-        return to.split("/")[4:] != ["sm"]  # else it is the runtime's own sync manager
+        return to.split("/")[4:] != ["sm"]  # otherwise it is the runtime's own sync manager
     return _is_part(to, "sm")
 
 
@@ -273,9 +272,9 @@ def _status_body(to: str, body: JsonObject) -> JsonObject:
 
 
 def _normalise_forward(body: JsonObject) -> JsonObject:
-    """Bring the wrapped message of a forward into normal form, one level deep (M-39).
+    """Convert the wrapped message of a forward to normal form, one level deep (M-39).
 
-    What it says of its sender's identity is removed.
+    Its sender's identity is removed.
     """
     inner = body.get("message")
     if not isinstance(inner, dict):
@@ -283,24 +282,24 @@ def _normalise_forward(body: JsonObject) -> JsonObject:
     message = _envelope(inner if "body" in inner else {**inner, "body": {}})
     if message.type is not MessageType.FORWARD:
         message = attrs.evolve(message, body=_body(message))
-    shown: JsonObject = {
+    normal: JsonObject = {
         "id": message.id,
         "type": str(message.type),
         "from": message.from_,
         "to": message.to,
     }
     if "body" in inner:
-        shown["body"] = without_identity(message.body)
-    return {**body, "message": shown}
+        normal["body"] = without_identity(message.body)
+    return {**body, "message": normal}
 
 
 def _may_carry_status(to: str) -> bool:
-    """Return whether messages to an address may report a status in the machines' words (N13)."""
+    """Return whether messages to an address may report a status of the machines (N13)."""
     return to.endswith(("/status", "/registration")) or to.startswith(f"domain://{REGISTRY_HOST}")
 
 
 def _is_part(to: str, part: str) -> bool:
-    """Return whether an address is this component of some domain's message node."""
+    """Return whether an address is a given component of a domain's message node."""
     return to.startswith(f"domain://{NODE_HOST}") and to.partition("://")[2].split("/")[1:] == [
         part
     ]
@@ -315,7 +314,7 @@ def _is_canonical(text: Json) -> TypeGuard[str]:
 
 @lru_cache(maxsize=16384)
 def normal_address(text: str) -> str:
-    """Return the address every spelling of it stands for (N11, N12, N16).
+    """Return the address that all its spellings stand for (N11, N12, N16).
 
     Raises:
         BadUrlError: It is no address.
@@ -327,7 +326,7 @@ def normal_address(text: str) -> str:
 
 
 def sender_address(text: str) -> str:
-    """Return the address that a sender calls itself; upstream's suites end it with a stray quote.
+    """Return a sender's own address; upstream's test suites end it with a stray quote.
 
     Raises:
         BadUrlError: It is no address.
@@ -342,7 +341,7 @@ def _allocation(url: Url) -> Url:
 
 
 def _child_path(url: Url) -> Url:
-    """Write a child resource's address in full, if the object's schema names it (N11)."""
+    """Return a child resource's full address, if the object's schema names the resource (N11)."""
     names = CHILDREN.get(url.scheme, frozenset())
     whole = url.path
     for path in (whole[:-1], whole) if whole[-1:] == ("child",) else (whole,):

@@ -1,8 +1,7 @@
-"""Names in bodies of old peers, and the protocol's names.
+"""Other names in bodies of older peers, and their conversion to the protocol's names.
 
-Each function takes a body and gives one in normal form; the body taken is left
-as it was. Two spellings of one thing that differ are refused, never guessed.
-Applied in order by `specs.dialects.normalise`; page 2 of the protocol numbers the rules.
+Each function takes a body and returns one in normal form, without changing the original. Two
+different spellings of one field are refused, never guessed.
 """
 
 from typing import Final
@@ -37,13 +36,13 @@ LIST_KEYS: Final = ("resources", "subscribe", "unsubscribe", "resource")
 """Keys under which a path message lists its addresses; the first is ours (N8)."""
 
 _OBJECT: Final = "resource"
-"""Under which key upstream names an object beside the list of its parts."""
+"""Key under which upstream names an object besides the list of its parts."""
 
 _FREED: Final = "childrenResources"
-"""Under which key addresses that are to be freed are listed (M-20)."""
+"""Key for the list of addresses to release (M-20)."""
 
 OBJECT_PARTS: Final = frozenset({"changes", "subscription", "observers", "status", "registration"})
-"""Last segments that name a part of an object, never an object (ADR-05)."""
+"""Last segments of addresses of parts of objects (ADR-05)."""
 
 
 def address(value: Json, field: str) -> str:
@@ -61,7 +60,7 @@ def address(value: Json, field: str) -> str:
 
 
 def addresses(value: Json, field: str) -> list[Json]:
-    """Return a list of canonical addresses; one alone may stand without a list (N7, N8).
+    """Return a list of canonical addresses; a single one needs no list (N7, N8).
 
     Raises:
         BadMessageError: One of them is no address, or they are too many.
@@ -73,7 +72,7 @@ def addresses(value: Json, field: str) -> list[Json]:
 
 
 def common_keys(body: JsonObject) -> JsonObject:
-    """Give common fields their names (N5, N9).
+    """Rename common fields to their normal names (N5, N9).
 
     Raises:
         BadMessageError: Two spellings of one field differ.
@@ -88,7 +87,7 @@ def common_keys(body: JsonObject) -> JsonObject:
 
 
 def common_addresses(body: JsonObject) -> JsonObject:
-    """Bring `via` and `source` into normal form (N7, N12)."""
+    """Convert `via` and `source` to normal form (N7, N12)."""
     normal = dict(body)
     if "via" in normal:
         normal["via"] = addresses(normal["via"], "via")
@@ -98,7 +97,7 @@ def common_addresses(body: JsonObject) -> JsonObject:
 
 
 def answer_code(body: JsonObject) -> JsonObject:
-    """Bring the reply code of an answer into normal form (N4).
+    """Convert the reply code of an answer to normal form (N4).
 
     Raises:
         BadMessageError: There is none, or it is no code.
@@ -112,7 +111,7 @@ def answer_code(body: JsonObject) -> JsonObject:
 
 
 def status_word(value: Json) -> Json:
-    """Return a status in the machines' words; what is no status stays (N13)."""
+    """Return a status as a word of the machines; any other value is not changed (N13)."""
     if not isinstance(value, str):
         return value
     word = STATUS_ALIASES.get(value.lower(), value.lower())
@@ -120,12 +119,12 @@ def status_word(value: Json) -> Json:
 
 
 def status_value(body: JsonObject) -> JsonObject:
-    """Bring the value of a status event into normal form (N13)."""
+    """Convert the value of a status event to normal form (N13)."""
     return {**body, "value": status_word(body["value"])} if "value" in body else body
 
 
 def record_status(body: JsonObject) -> JsonObject:
-    """Bring the status in a registration message into normal form (N13)."""
+    """Convert the status in a registration message to normal form (N13)."""
     value = body.get("value")
     if isinstance(value, dict) and "status" in value:
         return {**body, "value": {**value, "status": status_word(value["status"])}}
@@ -133,10 +132,10 @@ def record_status(body: JsonObject) -> JsonObject:
 
 
 def normalise_freed(body: JsonObject) -> JsonObject:
-    """Name what is to be freed by `resource`, a key, or `childrenResources`, a flat list (N14).
+    """Name released addresses by `resource`, a key, or `childrenResources`, a flat list (N14).
 
-    Old peers put both into `value`, a key into a list, and blocks into a list of lists. Upstream's
-    runtime names an object and, beside it, the names of its children, which are freed with it.
+    Older peers put both into `value`, a key into a list, and blocks into a list of lists.
+    Upstream's runtime names an object and the names of its children, which are released together.
 
     Raises:
         BadMessageError: Two blocks are named, or several keys.
@@ -162,7 +161,7 @@ def normalise_freed(body: JsonObject) -> JsonObject:
 
 
 def _out_of_value(body: JsonObject, old: str, new: str) -> JsonObject:
-    """Take a field out of `value` and give it its name.
+    """Move a field out of `value` and rename it.
 
     Raises:
         BadMessageError: It is given twice and differs.
@@ -195,12 +194,12 @@ def path_list(body: JsonObject) -> JsonObject:
 
 
 def _is_object_of(named: list[Json], listed: list[Json]) -> bool:
-    """Return whether a path message names beside its list the object that all of it is part of."""
+    """Return whether a path message names, besides its list, the object of all listed parts."""
     return len(named) == 1 and all(f"{item}/".startswith(f"{named[0]}/") for item in listed)
 
 
 def seed_list(body: JsonObject) -> JsonObject:
-    """Turn an object and its child resources into the addresses they mean (N10).
+    """Convert an object and its child resources to their addresses (N10).
 
     Raises:
         BadMessageError: The object or a child's name is malformed.

@@ -1,11 +1,10 @@
-"""Fields of bodies: names on the wire, what they may hold, and rules between them.
+"""Fields of bodies: names on the wire, permitted values, and rules between fields.
 
-A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its
-annotations say what its fields hold; no instance can hold anything
-else, from Python or from JSON.
+A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its annotations define the
+values of its fields; no instance can have others, from Python or from JSON.
 
-Rules are data, for constructors and JSON Schemas alike. They name fields as in Python; a field
-of a part by its path, `params.token`.
+Rules are data, for constructors and JSON Schemas alike. They name fields as in Python; a field of a
+part by its path, `params.token`.
 """
 
 from collections.abc import Callable
@@ -22,13 +21,13 @@ from specs.schema import shape
 from specs.schema.shape import Shape, Size, shape_of
 
 WIRE: Final = "wire"
-"""Metadata key under which a field keeps its name on the wire."""
+"""Metadata key for a field's name on the wire."""
 
 SHAPE: Final = "shape"
-"""Metadata key under which a field keeps what it may hold."""
+"""Metadata key for a field's shape."""
 
 Address: TypeAlias = Annotated[str, shape.Address()]
-"""An address; what is no address cannot be put here, aliases are made canonical (N12)."""
+"""An address: other texts are refused, aliases are made canonical (N12)."""
 
 Addresses: TypeAlias = Annotated[tuple[Address, ...], Size(1)]
 """Addresses, at least one."""
@@ -50,12 +49,12 @@ def wire(name: str) -> dict[str, str]:
 
 
 def wire_name(field: "attrs.Attribute[object]") -> str:
-    """Return what a field is called on the wire."""
+    """Return the name of a field on the wire."""
     return str(field.metadata.get(WIRE, field.name))
 
 
 def wire_path(kind: type[object], path: str) -> str:
-    """Return the path to a field of a part, `params.runtime_url`, as it is on the wire."""
+    """Return the wire path to a field of a part, such as `params.runtime_url`."""
     names = []
     inside: type[object] = kind
     for name in path.split("."):
@@ -67,9 +66,9 @@ def wire_path(kind: type[object], path: str) -> str:
 
 
 def shape_at(field: "attrs.Attribute[object]") -> Shape:
-    """Return what a field of a body class may hold."""
-    found: Shape = field.metadata[SHAPE]
-    return found
+    """Return the shape of a field of a body class."""
+    field_shape: Shape = field.metadata[SHAPE]
+    return field_shape
 
 
 def is_required(field: "attrs.Attribute[object]") -> bool:
@@ -78,7 +77,7 @@ def is_required(field: "attrs.Attribute[object]") -> bool:
 
 
 def add_checks(kind: type[object], fields: _Fields) -> _Fields:
-    """Make every instance of a class check its fields, and then obey its rules.
+    """Make every instance of a class check its fields and its rules.
 
     Raises:
         SpecError: An annotation does not say what its field holds.
@@ -96,14 +95,14 @@ def add_checks(kind: type[object], fields: _Fields) -> _Fields:
     def check(body: object) -> None:
         for name, holds, sure, where in checks:
             value = getattr(body, name)
-            # Most fields of most bodies are absent, plain text, or a plain value of free JSON.
+            # Most fields are absent, plain text, or a plain value of free JSON.
             if type(value) in sure:
                 continue
             canonical = holds.check(value, where)
             if canonical is not value:
                 object.__setattr__(body, name, canonical)
         for value_of, rule in rules:
-            # Most rules are about a field that is absent.
+            # Most rules are about an absent field.
             is_kept = value_of is not None and value_of(body) is None
             why = None if is_kept else rule.violation(body)
             if why is not None:
@@ -114,7 +113,7 @@ def add_checks(kind: type[object], fields: _Fields) -> _Fields:
 
 
 def _check_of(holds: Shape) -> tuple[Shape, frozenset[type[object]]]:
-    """Return what a field holds if it is there, and the types of values that need no check."""
+    """Return the shape of a present field, and the types of values that need no check."""
     if isinstance(holds, shape.Maybe):
         return holds.of, _check_of(holds.of)[1] | {type(None)}
     return holds, _SURE_OF.get(holds, frozenset())
@@ -127,14 +126,14 @@ K = TypeVar("K", bound=type[object])
 
 @attrs.frozen(slots=True)
 class OneOf:
-    """Exactly one of two fields is given."""
+    """The rule that exactly one of two fields is given."""
 
     first: str
     second: str
     code: Code = Code.MALFORMED
 
     def violation(self, body: object) -> str | None:
-        """Return how a body breaks the rule; None: it does not."""
+        """Return how a body breaks the rule, or None."""
         if (_value_at(self.first)(body) is None) != (_value_at(self.second)(body) is None):
             return None
         first, second = wire_path(type(body), self.first), wire_path(type(body), self.second)
@@ -143,14 +142,14 @@ class OneOf:
 
 @attrs.frozen(slots=True)
 class Needs:
-    """A rule: where one field is given, another one is."""
+    """The rule that a field requires another one."""
 
     field: str
     needed: str
     code: Code = Code.MALFORMED
 
     def violation(self, body: object) -> str | None:
-        """Return how a body breaks the rule; None: it does not."""
+        """Return how a body breaks the rule, or None."""
         if _value_at(self.field)(body) is None or _value_at(self.needed)(body) is not None:
             return None
         field, needed = wire_path(type(body), self.field), wire_path(type(body), self.needed)
@@ -159,10 +158,10 @@ class Needs:
 
 @attrs.frozen(slots=True)
 class WordNeeds:
-    """A rule: where a field says one of some words, another field is given.
+    """The rule that certain words of a field require another field.
 
     Attributes:
-        code: What is answered where it is not.
+        code: Code of the answer if the rule is broken.
     """
 
     field: str
@@ -171,7 +170,7 @@ class WordNeeds:
     code: Code = Code.MALFORMED
 
     def violation(self, body: object) -> str | None:
-        """Return how a body breaks the rule; None: it does not."""
+        """Return how a body breaks the rule, or None."""
         word = _value_at(self.field)(body)
         if word not in self.words or _value_at(self.needed)(body) is not None:
             return None
@@ -180,14 +179,14 @@ class WordNeeds:
 
 @attrs.frozen(slots=True)
 class ObjectUnless:
-    """A field of free JSON is an object or absent, unless another one is given."""
+    """The rule that a field of free JSON is an object or absent, unless another field is given."""
 
     field: str
     other: str
     code: Code = Code.MALFORMED
 
     def violation(self, body: object) -> str | None:
-        """Return how a body breaks the rule; None: it does not."""
+        """Return how a body breaks the rule, or None."""
         value = _value_at(self.field)(body)
         if value is None or isinstance(value, dict) or _value_at(self.other)(body) is not None:
             return None
@@ -199,7 +198,7 @@ Rule: TypeAlias = OneOf | Needs | WordNeeds | ObjectUnless
 
 
 def obeys(*rules: Rule) -> Callable[[K], K]:
-    """Return a decorator, to stand below `attrs.frozen`: no body breaks these rules."""
+    """Return a decorator, used below `attrs.frozen`, that adds rules to a body class."""
 
     def give(kind: K) -> K:
         setattr(kind, _RULES, rules)
@@ -210,8 +209,8 @@ def obeys(*rules: Rule) -> Callable[[K], K]:
 
 def rules_of(kind: type[object]) -> tuple[Rule, ...]:
     """Return the rules of a body class."""
-    found: tuple[Rule, ...] = getattr(kind, _RULES, ())
-    return found
+    rules: tuple[Rule, ...] = getattr(kind, _RULES, ())
+    return rules
 
 
 _value_at: Final = lru_cache(maxsize=None)(attrgetter)

@@ -1,6 +1,6 @@
 """The limits and closed vocabularies as an ES module, for the browser runtime.
 
-Each constant is an export of its own, so that a bundle holds what it uses.
+Each constant is an export of its own, so that a bundle contains only the ones it uses.
 """
 
 import json
@@ -19,7 +19,7 @@ _MODULES: Final = (protocol, bus, p2p, sync, transfer, webrtc, node, group)
 
 
 def constants() -> str:
-    """Return the module."""
+    """Return the text of the module."""
     lines = [f"export const MAX_ADDRESS = {MAX_ADDRESS};"]
     lines += [line for module in _MODULES for line in _numbers(module)]
     words = {

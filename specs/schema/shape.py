@@ -1,9 +1,10 @@
-"""Shapes: the values of a field, read from its annotation once.
+"""Shapes: the permitted values of a field, read once from its annotation.
 
-A shape checks a value when a body is made, and is what the JSON Schema of the
-field is generated from: there is no second place that says what a field holds.
-`Annotated[str, Word(Operation)]` carries its shape along; of a plain annotation
-(`str`, `tuple[str, ...]`, a body class, free JSON) the shape is derived.
+A shape checks a value when a body is made, and the JSON Schema of the field is generated from it:
+there is no second definition of a field's values.
+
+`Annotated[str, Word(Operation)]` contains its shape; from a plain annotation (`str`, `tuple[str,
+...]`, a body class, free JSON) the shape is derived.
 """
 
 import re
@@ -24,7 +25,7 @@ END: Final = r"$(?!\n)"
 """The end of a pattern; Python's `$` alone would let a line end pass, unlike JSON Schema's."""
 
 SHOWN: Final = 40
-"""Characters of a wrong value that a refusal repeats."""
+"""Largest number of characters of a wrong value in a refusal."""
 
 
 _canonical: Final = lru_cache(maxsize=4096)(canonical)
@@ -32,10 +33,10 @@ _canonical: Final = lru_cache(maxsize=4096)(canonical)
 
 @attrs.frozen(slots=True)
 class Anything:
-    """Free JSON, taken as it is."""
+    """Free JSON of any type."""
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is no JSON: it could not be sent, or would come as something else."""
+        """Refuse a value that is no JSON: it could not be sent unchanged."""
         if not is_json(value):
             raise BadMessageError(f"{where} must be JSON, not {describe_value(value)}")
         return value
@@ -46,7 +47,7 @@ class Free:
     """A JSON object with keys of its own."""
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is no object; what is in it is free JSON."""
+        """Refuse a value that is no object; its contents are free JSON."""
         if not isinstance(value, dict):
             raise BadMessageError(f"{where} must be an object, not {describe_value(value)}")
         if not is_json(value):
@@ -59,8 +60,8 @@ class Text:
     """Text.
 
     Attributes:
-        least: Characters it must have.
-        pattern: What it must look like; a regular expression that JSON Schema knows.
+        least: Least number of characters.
+        pattern: Its pattern, a regular expression that JSON Schema knows.
         meaning: The pattern in words: "must be ...".
     """
 
@@ -69,7 +70,7 @@ class Text:
     meaning: str = ""
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is no text of this kind."""
+        """Refuse a value that is no text of this kind."""
         if not isinstance(value, str):
             raise BadMessageError(f"{where} must be text, not {describe_value(value)}")
         if len(value) < self.least:
@@ -104,7 +105,7 @@ class Word:
     words: tuple[str, ...]
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is no word of the vocabulary."""
+        """Refuse a value that is no word of the vocabulary."""
         if not isinstance(value, str):
             raise BadMessageError(f"{where} must be text, not {describe_value(value)}")
         if value not in self.words:
@@ -120,7 +121,7 @@ class Whole:
     most: int
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is no whole number within the limits."""
+        """Refuse a value that is no whole number within the limits."""
         if isinstance(value, float) and value.is_integer():
             value = int(value)
         if not isinstance(value, int) or isinstance(value, bool):
@@ -136,7 +137,7 @@ class Number:
     most: float
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is no number within the limits."""
+        """Refuse a value that is no number within the limits."""
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise BadMessageError(f"{where} must be a number, not {describe_value(value)}")
         return within(value, self, where)
@@ -144,12 +145,12 @@ class Number:
 
 @attrs.frozen(slots=True)
 class Truth:
-    """True or false; or only one of them."""
+    """True or false, or only one of the two."""
 
     only: bool | None = None
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is not true or false, or not the one that is allowed."""
+        """Refuse a value that is not true or false, or not the permitted one."""
         if not isinstance(value, bool):
             raise BadMessageError(f"{where} must be true or false, not {describe_value(value)}")
         if self.only is not None and value is not self.only:
@@ -159,12 +160,12 @@ class Truth:
 
 @attrs.frozen(slots=True)
 class Part:
-    """An object of a body class of its own."""
+    """An object of another body class."""
 
     kind: type[attrs.AttrsInstance]
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is not of the class; JSON is read into it before."""
+        """Refuse a value that is not of the class; JSON is converted before."""
         if isinstance(value, self.kind):
             return value
         if isinstance(value, dict):
@@ -174,7 +175,7 @@ class Part:
 
 @attrs.frozen(slots=True)
 class Size:
-    """The number of elements of a list; stands beside a tuple in an annotation."""
+    """The number of elements of a list, for the annotation of a tuple."""
 
     least: int
     most: int = MAX_LIST
@@ -182,7 +183,7 @@ class Size:
 
 @attrs.frozen(slots=True)
 class Many:
-    """A list; a tuple in the class."""
+    """A list, which is a tuple in the class."""
 
     of: "Shape"
     size: Size = Size(0)
@@ -196,7 +197,7 @@ class Many:
         try:
             return tuple([check(each, where) for each in value])
         except BadMessageError:
-            # Only now does it matter which of them it was.
+            # Only now is the index of the wrong element needed.
             for number, each in enumerate(value):
                 check(each, f"{where}[{number}]")
             raise
@@ -214,19 +215,19 @@ class Many:
 
 @attrs.frozen(slots=True)
 class Maybe:
-    """Something that may be absent; `null` is absent, too."""
+    """A value that may be absent; `null` counts as absent."""
 
     of: "Shape"
 
     def check(self, value: object, where: str) -> object:
-        """Check what is there."""
+        """Check a present value."""
         return None if value is None else self.of.check(value, where)
 
 
 Shape: TypeAlias = (
     Anything | Free | Text | Address | Word | Whole | Number | Truth | Part | Many | Maybe
 )
-"""Everything a field may be."""
+"""Any shape of a field."""
 
 _MARKS: Final = (Text, Address, Whole, Number)
 _UNIONS: Final = (UnionType, Union)
@@ -234,7 +235,7 @@ _PLAIN: Final[dict[object, Shape]] = {str: Text(), bool: Truth()}
 
 
 def shape_of(annotation: object) -> Shape:
-    """Read an annotation.
+    """Return the shape of an annotation.
 
     Raises:
         SpecError: It says nothing that a body could hold; a number, for example,
@@ -254,14 +255,14 @@ def shape_of(annotation: object) -> Shape:
     return _simple(annotation)
 
 
-def _shape_of_annotation(kind: object, said: object) -> Shape:
-    if isinstance(said, Size):
-        return Many(shape_of(get_args(kind)[0]), said)
-    if isinstance(said, type) and issubclass(said, StrEnum):
-        return Word(tuple(map(str, said)))
-    if isinstance(said, _MARKS):
-        return said
-    raise SpecError(f"{said!r} does not say what a field holds")
+def _shape_of_annotation(kind: object, annotated: object) -> Shape:
+    if isinstance(annotated, Size):
+        return Many(shape_of(get_args(kind)[0]), annotated)
+    if isinstance(annotated, type) and issubclass(annotated, StrEnum):
+        return Word(tuple(map(str, annotated)))
+    if isinstance(annotated, _MARKS):
+        return annotated
+    raise SpecError(f"{annotated!r} does not say what a field holds")
 
 
 def _simple(annotation: object) -> Shape:

@@ -73,7 +73,7 @@ def test_a_schema_is_described_without_citations(name):
 
 def test_a_field_is_described_where_its_name_does_not_say_all():
     fields = SCHEMAS["change"]["properties"]
-    assert fields["version"]["description"] == "Of the object after the change."
+    assert fields["version"]["description"] == "Version of the object after the change."
     assert fields["attribute"]["description"].startswith("Dotted path; absent: ")
     assert "description" not in fields["lastModified"]
     (candidate,) = [SCHEMAS["connection-data"]["$defs"]["Candidate"]["properties"]]

@@ -25,7 +25,7 @@ other evidence the runtime that recorded it."""
 
 @fold.check("I-B1", on=fold.any_msg(Op.DELIVER))
 def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
-    """The receiver listens to the target of the message, or to its route, at delivery (I-B1)."""
+    """Check that the receiver listens to the target, or to the route, at delivery (I-B1)."""
     listeners, router, listener = process.listeners, record.actor, record.listener or ""
     if not listeners.knows(router) or listener in listeners.of(router, record.to or ""):
         return

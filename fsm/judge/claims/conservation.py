@@ -172,7 +172,7 @@ class _Passage:
 
     @property
     def _goes_by_node(self) -> bool:
-        """Return whether a stub of a node has it and must send it."""
+        """Return whether a stub of a node has the message and must send it."""
         is_sent = any(times for stub, times in self.sent.items() if not records.is_p2p_end(stub))
         return is_sent or any(_PROTOSTUB in stub for _, stub in self.taken)
 
@@ -191,7 +191,7 @@ class _Passage:
                 yield stub, times
 
     def waits_again(self) -> None:
-        """Note that it waits at the bus: a stub of links that has it unsent has given it back."""
+        """Note that it waits at the bus: a stub of links with an unsent copy has given it back."""
         ends = [
             bus
             for bus, stub in self.taken
@@ -458,7 +458,7 @@ _Sent: TypeAlias = tuple[str, fold.Evidence]
 
 @fold.run_claim("I-L6", key=fold.GroupKey.PAIR)
 def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """A message that a process sends to another by a session arrives there once (I-L6).
+    """Judge whether each message between two processes by a session arrives there once (I-L6).
 
     A link that ends loses the messages that were sent last: a message is lost if a later one by the
     same link has arrived. Both processes must have whole traces, of all their runs.

@@ -106,7 +106,7 @@ class _Stay:
 
 @fold.run_claim("I-M16", key=fold.GroupKey.SESSION)
 def judge_homes(items: Sequence[fold.Evidence], _whole: fold.Whole) -> Iterator[fold.Finding]:
-    """One node of a group at a time has a session: none serves it after another (I-M16).
+    """Judge whether one node of a group at a time serves a session (I-M16).
 
     A node knows that another node took over a session once it has itself written a later row, some
     time before. Serving the session after that is of a stale epoch.
@@ -196,7 +196,7 @@ class HomeServed(
 
 @fold.run_claim("I-M7", key=fold.GroupKey.SESSION)
 def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """A runtime that subscribed at one node gets no messages for it by another node (I-M7).
+    """Judge whether a runtime gets messages only by the node it subscribed at (I-M7).
 
     A session that moves has to subscribe again. Messages that waited for it at the old node are
     still its own.
@@ -267,7 +267,7 @@ class SubscribedHere(
 
 @fold.run_claim("I-M17", key=fold.GroupKey.MESSAGE)
 def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """The nodes of a group give a runtime one copy of a message for each arrival of it (I-M17).
+    """Judge whether a runtime gets one copy of a message for each of its arrivals (I-M17).
 
     A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
     copy that a link did not write, and that waits again, was not given. A message carried to
@@ -343,7 +343,7 @@ _Copy: TypeAlias = tuple[str, str]
 
 @fold.run_claim("I-M18", key=fold.GroupKey.LINK)
 def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """A message that a node of a group sends to another arrives there, in order, once (I-M18).
+    """Judge whether messages between nodes of a group arrive there, in order, once (I-M18).
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock; or if
     the sender answered or counted it after all; or if the receiver counted it because it came too

@@ -24,7 +24,7 @@ _HANDLER: Final = "handler"
 
 @fold.check("I-P13", "I-P14", on=fold.any_msg(Op.XMIT))
 def check_link_is_live(process: fold.Process, record: TraceLine) -> None:
-    """A link carries messages only while it is live (I-P14).
+    """Check that a link carries messages only while it is live (I-P14).
 
     The messages that set a link up do not go over it before that, either (I-P13).
     """
@@ -43,7 +43,7 @@ def _is_signalling(record: TraceLine) -> bool:
 
 @fold.run_claim("I-P15", "I-P16", key=fold.GroupKey.LINK)
 def judge_link(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """A direct link brings each message that was sent (I-P15), with the same content (I-P16)."""
+    """Judge whether a direct link brings each message (I-P15), with the same content (I-P16)."""
     sent = {item.data[1:3]: item.data[3:5] for item in items if item.data[0] == Op.XMIT}
     for item in items:
         op, seq, runtime, mid, digest, is_direct = item.data
@@ -59,7 +59,7 @@ def judge_link(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.F
 
 @fold.run_claim("I-P16", key=fold.GroupKey.MESSAGE)
 def judge_content(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """A message arrives by a session of a message node as it was sent (I-P16)."""
+    """Judge whether a message arrives by a session of a node as it was sent (I-P16)."""
     at_process: defaultdict[str, set[fold.Datum]] = defaultdict(set)
     sent = {item.data[1] for item in items if item.data[0] == Op.XMIT} - {None}
     for item in items:
@@ -186,7 +186,7 @@ class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
 
 @fold.check("I-P18", on=fold.others(Kind.RESOLVE, Op.DONE))
 def check_routers_know_route(process: fold.Process, record: TraceLine) -> None:
-    """A handler's end of a link is a route only if both routers know it (I-P18)."""
+    """Check that a handler's end is a route only if both routers know it (I-P18)."""
     end, listeners = record.result or "", process.listeners
     if not records.is_connection(end):
         return
@@ -216,7 +216,7 @@ class Unbind(fold.ProcessClaim, claims=("I-P19",)):
 
 @fold.run_claim("I-P4", key=fold.GroupKey.LINK)
 def judge_openings(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """A link that stays open at one end was opened at the other, too (I-P4)."""
+    """Judge whether a link that stays open at one end was opened at the other (I-P4)."""
     ends = {item.data[0] for item in items}
     for item in items:
         home, peer, lasted = item.data
@@ -254,7 +254,7 @@ class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
 
 @fold.run_claim("I-P5", key=fold.GroupKey.PAIR)
 def judge_sides(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """A handler's end of a link exists because a requester's end was created (I-P5)."""
+    """Judge whether each handler's end of a link has a requester's end (I-P5)."""
     requesters = {item.data[1] for item in items if item.data[0] == _REQUESTER}
     for item in items:
         role, _, remote = item.data
@@ -264,7 +264,7 @@ def judge_sides(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[f
 
 @fold.check("I-P5", on=fold.steps(records.LINK_MACHINE), across=(judge_sides,))
 def report_side(process: fold.Process, record: TraceLine) -> None:
-    """A handler's end of a link exists because a requester's end was created (I-P5)."""
+    """Hand over that a process has an end of a link (I-P5)."""
     own, remote, role, *_ = [*records.split(record.key), "", "", ""]
     if record.old == ABSENT and role in {_REQUESTER, _HANDLER}:
         pair = " ".join(sorted((own, remote)))

@@ -106,7 +106,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
             self.report_break(record, "nothing of what it unsubscribed")
 
     def _left_since(self, sent: TraceLine) -> float:
-        """Return when the receiver left the target, or infinity if it did not, or owns it."""
+        """Return when the receiver left the target; infinity: it did not, or is its owner."""
         peer, to = self._peers.get(sent.link, sent.listener), sent.to or ""
         if peer is None or is_below(to, peer) or self.process.owners.get(entity_of(to)) == peer:
             return math.inf

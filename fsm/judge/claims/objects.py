@@ -152,7 +152,7 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
 
 @fold.run_claim("I-D2", "I-D4", key=fold.GroupKey.OBJECT)
 def judge_values(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """An observer has the versions that the reporter wrote (I-D2), with their values (I-D4).
+    """Judge whether an observer has the reporter's versions (I-D2), with their values (I-D4).
 
     If an observer has two successive versions, the reporter wrote the versions between them.
     Versions before the first write in the reporter's traces are unknown.
@@ -197,7 +197,7 @@ def _version(item: fold.Evidence) -> int:
 
 @fold.check("I-D2", "I-D4", on=fold.others(Kind.OBJ, Op.WRITE, Op.APPLY), across=(judge_values,))
 def report_value(process: fold.Process, record: TraceLine) -> None:
-    """An observer has the versions that the reporter wrote (I-D2), and their values (I-D4).
+    """Hand over the versions, with values, of a reporter and its observers (I-D2, I-D4).
 
     Processes have clocks of their own, so the time at which all writes have arrived is not judged.
     """

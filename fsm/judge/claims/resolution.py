@@ -151,7 +151,7 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
 
 @fold.check("I-R5", on=fold.at_bus(Op.RCV), place=fold.Place.NODE)
 def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
-    """A runtime's message goes to a node of the target's domain, or of its own (I-R5).
+    """Check that a runtime's message goes to a node of the target's domain or its own (I-R5).
 
     An answer may go back by the node that has brought its request.
     """

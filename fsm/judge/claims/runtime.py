@@ -32,7 +32,7 @@ _NOT_OF_A_CONNECTION: Final = frozenset({"deploying", "deployment-failed", "unde
 
 @fold.check("I-S3", on=fold.at_bus(Op.ADMIT), place=fold.Place.RUNTIME)
 def check_status_address(process: fold.Process, record: TraceLine) -> None:
-    """A status is announced by its owner, to the owner's status address (I-S3)."""
+    """Check that a status is announced by its owner, to the owner's status address (I-S3)."""
     place = address.status_of(record.from_ or "")
     if address.last_segment(record.to or "") == _STATUS and record.to != place:
         process.report_break("I-S3", record, f"{place} as its place")
@@ -121,7 +121,7 @@ class DeployBeforeRun(fold.ProcessClaim, claims=("I-S7",), place=fold.Place.RUNT
 
 @fold.check("I-S8", on=fold.any_msg(Op.XMIT))
 def check_session_is_open(process: fold.Process, record: TraceLine) -> None:
-    """A node's stub sends only over an open session (I-S8)."""
+    """Check that a node's stub sends only over an open session (I-S8)."""
     if process.state(_CONNECTION, record.stub) not in {None, records.LIVE}:
         process.report_break("I-S8", record, f"{record.stub} to be live")
 
@@ -373,7 +373,7 @@ class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
 
 @fold.check("I-S11", on=fold.bodies_at_bus(Op.SUBMIT), place=fold.Place.RUNTIME)
 def check_status_names_runtime(process: fold.Process, record: TraceLine) -> None:
-    """A status names a runtime if and only if it is of a direct link to that runtime (I-S11)."""
+    """Check that a status names a runtime if and only if it is a direct link's (I-S11)."""
     stub = record.from_ or ""
     if record.to != f"{stub}/status":
         return

@@ -97,7 +97,7 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
 
 @fold.check("I-M3", on=fold.rows(_ALLOC))
 def check_owner_keeps_addresses(process: fold.Process, record: TraceLine) -> None:
-    """A runtime that is away keeps the addresses it owns (I-M3)."""
+    """Check that a runtime that is away keeps the addresses it owns (I-M3)."""
     if record.op == Op.DEL and process.state(records.SESSION, record.val) == "detached":
         process.report_break("I-M3", record, f"{record.val} to keep it while it is away")
 
@@ -182,7 +182,7 @@ class Fresh(fold.ProcessClaim, claims=("I-A1", "I-S6"), is_forgetful=True):
 
 @fold.check("I-A2", "I-A3", on=fold.any_msg(Op.ADMIT), place=fold.Place.NODE)
 def check_sender_is_allocated(process: fold.Process, record: TraceLine) -> None:
-    """An address that sends is allocated (I-A2), to the session by which it sends (I-A3)."""
+    """Check that a sender is allocated (I-A2), to the session by which it sends (I-A3)."""
     domain, by, from_ = process.domain, record.by, record.from_ or ""
     if domain is None or by is None or records.is_answer(record):
         return

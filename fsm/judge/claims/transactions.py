@@ -262,7 +262,7 @@ class Conservation(fold.ProcessClaim, claims=("I-T9",)):
 
 @fold.check("I-T10", on=fold.msg(Op.ADMIT, Op.XMIT))
 def check_normal_form(process: fold.Process, record: TraceLine) -> None:
-    """An admitted or sent message is in normal form (I-T10)."""
+    """Check that an admitted or sent message is in normal form (I-T10)."""
     if flaw := _flaw(record):
         process.report_break("I-T10", record, flaw)
 

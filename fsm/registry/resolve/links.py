@@ -342,7 +342,7 @@ class LinkEntities:
         return self._entries.get(self._remote_of.get(entity, ""))
 
     def entry_for(self, entity: str, remote: str) -> LinkEntry | None:
-        """Return the entry of a runtime if it has an entity, or can take it."""
+        """Return the entry of a runtime that has an entity, or has room for one more."""
         entry = self._entries.get(remote)
         has_room = entry is not None and len(entry.entities) < MAX_LINK_ENTITIES
         return entry if has_room or self._remote_of.get(entity) == remote else None
@@ -350,7 +350,7 @@ class LinkEntities:
     # ---- by records
 
     def bind(self, entity: str, remote: str) -> None:
-        """Note where an entity lives according to its record; it moves if it lived elsewhere.
+        """Note where an entity lives according to its record, even if it lived elsewhere.
 
         If no link leads to that runtime, or the link has its maximum of entities, the entity is
         bound to no link.
@@ -550,7 +550,7 @@ class LinkTable:
         return not (self._is_closed or is_known or is_cooling or self._is_barred(remote, now))
 
     def plan(self, plan: RequesterPlan, now: float) -> bool:
-        """Begin to set up a link if it is allowed (RES-10, I-P7); return whether it is."""
+        """Begin to set up a link if that is allowed (RES-10, I-P7); return whether it is."""
         if not self.may_plan(plan.remote, now):
             return False
         self._minted += 1

@@ -53,7 +53,7 @@ class _Row:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no message can wait in it: it is connected, or was never used."""
+        """Whether no message can wait in the stub: it is connected, or was never used."""
         return self.connection not in _WAITING
 
     def use(self, now: float) -> None:
