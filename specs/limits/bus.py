@@ -9,24 +9,25 @@ WAITING: Final = 1024
 """Requests that wait for one hyperty (ours)."""
 
 PEER_WAITING: Final = 512
-"""Of these, from one runtime (ours): what two of its hyperties may have open."""
+"""Requests from one runtime that wait for one hyperty (ours): what two of its hyperties may have
+open."""
 
 TRACEBACKS: Final = 1.0
 """Exceptions of one hyperty that are logged with their tracebacks, in a second (ours); of others
 the log has one line each."""
 
 TRACEBACKS_AT_ONCE: Final = 10
-"""Of these, how many at once after a rest (ours)."""
+"""Exceptions of one hyperty that are logged with their tracebacks at once, after a rest (ours)."""
 
 LOGGED_FAILURES: Final = 20.0
-"""Exceptions of one hyperty that are logged with such a line, in a second (ours); of others the
-next line has the number."""
+"""Exceptions of one hyperty that are logged with one line each, in a second (ours); the next line
+has the number of the others."""
 
 LOGGED_AT_ONCE: Final = 100
-"""Of these, how many at once after a rest (ours)."""
+"""Exceptions of one hyperty that are logged with one line each at once, after a rest (ours)."""
 
 LOGGED_ERROR: Final = 200
-"""Characters of an exception in such a line (ours)."""
+"""Characters of an exception that is logged with one line (ours)."""
 
 REFUSALS_KEPT: Final = 1024
 """Refusals that a node remembers, to say why a message was refused (ours; each is some 1 KiB)."""
@@ -47,7 +48,8 @@ SUBMIT_RATE: Final = 1000.0
 """Requests and events a second of one hyperty while others submit, too (ours, R11)."""
 
 SUBMIT_BURST: Final = 8
-"""Of these, how many at once after a rest (ours, R11)."""
+"""Requests and events of one hyperty at once, after a rest, while others submit, too (ours,
+R11)."""
 
 CONTENTION: Final = 0.5
 """Seconds for which a submission of another makes a hyperty keep to its rate (ours, R11)."""
@@ -70,4 +72,5 @@ REMEMBERED: Final = 4096
 """Types and ends of messages that are remembered; with one more the memory begins anew (ours)."""
 
 REMEMBERED_BYTES: Final = 2 * 1_048_576
-"""Bytes of these ends (ours): half a KiB each, which is more than most have."""
+"""Bytes of the remembered ends of messages (ours): half a KiB each, which is more than most
+have."""

@@ -24,7 +24,7 @@ INBOX_MESSAGES: Final = 8192
 """Payloads that wait in the inbox of a node for the node to take them (ours)."""
 
 INBOX_BYTES: Final = 16_777_216
-"""Bytes of these (ours: 64 frames)."""
+"""Bytes of the payloads that wait in the inbox of a node (ours: 64 frames)."""
 
 LOG_UNITS: Final = 1000
 """Units in a log; each entry takes at least one, so this is its most entries (RELIABILITY 4.1)."""
@@ -70,7 +70,7 @@ NATS_PIPELINE: Final = 1024
 """Requests of one call that have no answer yet (ours)."""
 
 NATS_PIPELINE_BYTES: Final = 4_194_304
-"""Bytes of these, unless it is one (ours)."""
+"""Bytes of the requests of one call that have no answer yet, unless it is one request (ours)."""
 
 NATS_CLAIMS: Final = 3
 """Attempts to create a row over the mark of one that was deleted, when others do the same
@@ -109,4 +109,4 @@ NATS_LOG_BYTES: Final = 1_048_576
 """Bytes of the log of a server of one's own, before it begins another (ours)."""
 
 NATS_LOGS: Final = 2
-"""Older logs of it that are kept (ours)."""
+"""Older logs of a server of one's own that are kept (ours)."""

@@ -9,10 +9,10 @@ HYPERTY_RATE: Final = 500.0
 """Messages a second a sandbox of a runtime may post (ours, RELIABILITY L5)."""
 
 HYPERTY_BURST: Final = 200
-"""Messages such a sandbox may post at once after a rest (ours, RELIABILITY L5)."""
+"""Messages that a sandbox of a runtime may post at once after a rest (ours, RELIABILITY L5)."""
 
 HYPERTY_REQUESTS: Final = 1000
-"""Requests of such a sandbox that wait for their answers; more are refused (ours, T16)."""
+"""Requests of a sandbox of a runtime that wait for their answers; more are refused (ours, T16)."""
 
 SANDBOX_WORDS: Final = 8
 """Words of a sandbox's pipe for each message it may post: its frames, steps and evidence (ours)."""
@@ -25,18 +25,19 @@ SANDBOX_UNREAD: Final = 4000
 four times what waits for a link (RELIABILITY L2), for what cannot wait for space (ours, R11)."""
 
 SANDBOX_UNREAD_BYTES: Final = 4_194_304
-"""Bytes of such words, likewise (ours, R11)."""
+"""Bytes of words that may wait for one end of a pipe to read them, until nothing more is written to
+it (ours, R11)."""
 
 SANDBOX_LOG_RATE: Final = 16.0
 """Pieces of a sandbox's stderr that are read in a second, 4096 bytes at most each: whoever says
 more waits (ours, R11)."""
 
 SANDBOX_LOG_BURST: Final = 32
-"""Such pieces that are read at once after a rest (ours, R11)."""
+"""Pieces of a sandbox's stderr that are read at once after a rest (ours, R11)."""
 
 SANDBOX_NICE: Final = 10
-"""By how much a sandbox process is nicer than its host: about a tenth of its share of a
-busy processor (ours, R11)."""
+"""The niceness of a sandbox process above its host's: it gets about a tenth of the host's share of
+a busy processor (ours, R11)."""
 
 SANDBOX_TURN: Final = 0.25
 """Seconds of processor time after which a silent sandbox process is no longer excused by a
@@ -57,7 +58,8 @@ SANDBOXES_CPU: Final = 2.0
 """Processors that all sandbox processes of one host may use together (ours, T16)."""
 
 SANDBOXES_CPU_LEAST: Final = 0.05
-"""The least of it: from there on the SANDBOX_CPU of one process fits into SANDBOXES_SPAN (ours)."""
+"""The least value of SANDBOXES_CPU: from there on the SANDBOX_CPU of one process fits into
+SANDBOXES_SPAN (ours)."""
 
 SANDBOXES_SPAN: Final = 86_400
 """Seconds over which SANDBOXES_CPU is promised where the kernel bounds processor time of one
@@ -73,15 +75,17 @@ SANDBOX_EASY_RATE: Final = 10.0
 """Messages a second that a sandbox may post while its runtime works on others (ours, R11)."""
 
 SANDBOX_EASY_BURST: Final = 16
-"""Of these, how many at once after a rest (ours, R11)."""
+"""Messages that a sandbox may post at once, after a rest, while its runtime works on others (ours,
+R11)."""
 
 SANDBOX_YIELD: Final = 0.002
 """Seconds that each further message waits at most until its runtime has nothing else to do: a
 runtime that always has takes HYPERTY_RATE of them all the same (ours, R11)."""
 
 FOREIGN_YIELD: Final = 0.0005
-"""The same for the stub of another domain at a node, which speaks for many: a node that is never at
-rest takes some 1500 messages a second of it (ours, R11)."""
+"""Seconds that each further message of a foreign domain's stub at a node waits at most until the
+node has nothing else to do: a node that is never at rest takes some 1500 messages a second of the
+stub, which speaks for many (ours, R11)."""
 
 SANDBOX_FAULT: Final = 8192
 """Bytes of a traceback of a sandbox that are logged, from its end (ours, T16)."""

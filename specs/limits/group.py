@@ -80,7 +80,8 @@ GROUP_LOOKUPS: Final = 2048
 sessions of one user have an eighth of them, and a quarter of the bytes. More are refused (503)."""
 
 GROUP_LOOKUP_BYTES: Final = 4_194_304
-"""Bytes of these (ours: 16 frames)."""
+"""Bytes of the messages that wait until their receivers are looked up in the engine (ours: 16
+frames)."""
 
 GROUP_PAIRS: Final = 32_768
 """Pairs of a sender and a receiver whose order a node keeps when one moves from node to node
@@ -141,7 +142,8 @@ DURABLE_PAUSE: Final = 1.0
 pause doubles each time."""
 
 DURABLE_PAUSE_MOST: Final = 60.0
-"""Seconds between these attempts, in the end (ours)."""
+"""Longest pause in seconds between deliveries of a durable message that its receiver did not take
+(ours)."""
 
 DURABLE_PATIENCE: Final = 600.0
 """Seconds after which a durable message is given up that a runtime with a link does not take (as

@@ -114,7 +114,8 @@ REST_CONNECTIONS: Final = 4096
 post and one to read (ours: as many sessions as UNAUTHENTICATED_LINKS)."""
 
 REST_PER_HOST: Final = 1024
-"""Of these, from one host (ours: a quarter)."""
+"""HTTP connections at once from one host to a node that has sessions over HTTP (ours: a quarter of
+all)."""
 
 REST_CURSOR_WAIT: Final = 1.0
 """Seconds an event stream waits to hear that what it brought was read; then it ends, and who
@@ -153,7 +154,8 @@ USER_RECORDS: Final = 20_000
 """Records that all runtimes of one user may have in a domain registry (ours: those of two)."""
 
 USER_RECORD_BYTES: Final = 33_554_432
-"""Bytes of memory of these (ours: 3 KB each, or 500 of the largest)."""
+"""Bytes of memory of the records of all runtimes of one user (ours: 3 KB each, or 500 of the
+largest)."""
 
 DOMAIN_RECORD_BYTES: Final = 3_221_225_472
 """Bytes of memory of all records that a node knows of its domain (ours: 3 KB each)."""
@@ -168,7 +170,7 @@ USER_ADDRESSES: Final = 50_000
 """Addresses that all sessions of one user hold together (ours: those of five sessions)."""
 
 USER_ADDRESS_BYTES: Final = 41_943_040
-"""Bytes of memory of these (ours: some 650 each)."""
+"""Bytes of memory of the addresses that all sessions of one user hold (ours: some 650 each)."""
 
 DOMAIN_ADDRESS_BYTES: Final = 1_073_741_824
 """Bytes of memory of the addresses that all sessions of a domain hold together (ours)."""
@@ -180,13 +182,13 @@ USER_PATHS: Final = 20_000
 """Paths that all sessions of one user have together (ours: those of twenty sessions)."""
 
 USER_PATH_BYTES: Final = 33_554_432
-"""Bytes of memory of these (ours: some 1,700 each)."""
+"""Bytes of memory of the paths of all sessions of one user (ours: some 1,700 each)."""
 
 DOMAIN_PATHS: Final = 2_000_000
 """Paths that all sessions of a domain have together (ours)."""
 
 DOMAIN_PATH_BYTES: Final = 2_147_483_648
-"""Bytes of memory of these (ours: some 1 KB each)."""
+"""Bytes of memory of the paths of all sessions of a domain (ours: some 1 KB each)."""
 
 PATH_COST: Final = 896
 """Bytes of memory that a path takes beside its text (ours)."""
@@ -195,7 +197,8 @@ USER_WAITING: Final = 16_384
 """Messages that wait for all detached sessions of one user (ours: those of sixteen)."""
 
 USER_WAITING_BYTES: Final = 33_554_432
-"""Bytes of memory of these (ours: an eighth of OUTBOX_BUDGET)."""
+"""Bytes of memory of the messages that wait for all detached sessions of one user (ours: an eighth
+of OUTBOX_BUDGET)."""
 
 USER_NAME_BYTES: Final = 524_288
 """Bytes of the names of runtimes that one user may have at a node (ours: 500 each)."""
@@ -223,7 +226,7 @@ RETRY_QUEUE_TRIES: Final = 20
 """Attempts to do at a back end what a session left behind, a quarter of an hour (ours)."""
 
 RETRY_QUEUE_PAUSE: Final = 60.0
-"""Longest pause in seconds between two of these attempts (ours)."""
+"""Longest pause in seconds between two attempts of work for a session that is over (ours)."""
 
 REGISTRY_POLL: Final = 5.0
 """Seconds between looks at what changed in a registry behind the node (upstream's connector)."""
@@ -250,8 +253,8 @@ PUSH_PARALLEL: Final = 32
 """Calls of a node that are under way at once (ours: each leads to another push service)."""
 
 PUSH_EACH: Final = 4
-"""Of these, calls of one runtime, or of one other domain: an eighth, as push services that it has
-chosen may be slow (ours)."""
+"""Calls of one runtime, or of one other domain, that are under way at once: an eighth of all, as
+push services that it has chosen may be slow (ours)."""
 
 PUSH_PATIENCE: Final = 5.0
 """Seconds in which the push service of a device must have taken a call (ours: half of the time for
@@ -264,20 +267,23 @@ CARRIED_BYTES: Final = 262_144
 """Bytes of one payload from node to node, unless one message is longer (ours: as a frame)."""
 
 CARRIED_PAIRS: Final = 16_384
-"""Pairs of a head and a message in such a payload that are read (ours: of 16 bytes each)."""
+"""Pairs of a head and a message that are read in one payload from node to node (ours: of 16 bytes
+each)."""
 
 CARRIED_MESSAGES: Final = 8192
 """Messages for one other node that wait for the engine to take them (ours)."""
 
 CARRIED_WAITING: Final = 16_777_216
-"""Bytes of these (ours: as the inbox of a node)."""
+"""Bytes of the messages for one other node that wait for the engine (ours: as the inbox of a
+node)."""
 
 HEADS_KEPT: Final = 4096
 """Heads of messages from node to node that a process remembers as it has read them, and as many as
 it has written them (ours: pairs of runtimes that talk)."""
 
 HEAD_KEPT: Final = 512
-"""Bytes of the longest of these (ours: three times what a head has as a rule)."""
+"""Bytes of the longest remembered head of a message from node to node (ours: three times what a
+head has as a rule)."""
 
 CARRIED_HOPS: Final = 2
 """Nodes that may pass a message on: the second if its receiver has just moved (ours)."""

@@ -12,7 +12,8 @@ CLAIM_RATE: Final = 20.0
 """Records a second that are read because registries listed their entities (ours, T18)."""
 
 CLAIM_BURST: Final = 20
-"""Such records that are read at once after a rest (ours: a second's)."""
+"""Records that are read at once, after a rest, because registries listed their entities (ours: a
+second's)."""
 
 MAX_LIST_BYTES: Final = 32_768
 """Characters of the addresses that one message lists: half of what it holds (ours, P2P-24)."""
@@ -21,7 +22,7 @@ HANDLED_LINKS: Final = 256
 """Runtimes that may have a link to one handler, those being set up included (ours, T11)."""
 
 HANDLED_OF_DOMAIN: Final = 128
-"""Of these, runtimes of one domain (ours, T11)."""
+"""Runtimes of one domain that may have a link to one handler (ours, T11)."""
 
 INVITATION_RATE: Final = 0.5
 """Links per second that one runtime may ask a handler for (ours, T11)."""
@@ -41,14 +42,16 @@ PROOF_TIMEOUT: Final = 5.0
 request may take (ours, I-B10)."""
 
 HELD_MESSAGES: Final = 1000
-"""Messages of one link that wait for that: as many as may be on their way (ours, I-B10)."""
+"""Messages of one link that wait for the owner of their sender to be read: as many as may be on
+their way (ours, I-B10)."""
 
 LINK_HINTS: Final = 16
 """Hints of senders for direct links that no record has confirmed yet, at a time; further ones are
 not followed (ours, RES-16)."""
 
 HELD_IN_ALL: Final = 4000
-"""Messages of all links of a runtime that wait for that (ours, I-B10)."""
+"""Messages of all links of a runtime that wait for the owner of their sender to be read (ours,
+I-B10)."""
 
 OWNERS_KEPT: Final = 8192
 """Addresses whose owner is remembered; then the oldest is read anew (ours, I-B10)."""
@@ -62,14 +65,16 @@ CONTROL_RATE: Final = 2000.0
 A peer that writes more loses the link."""
 
 CONTROL_BURST: Final = 4000
-"""Of these, how many at once after a rest (ours: as `MESSAGE_BURST`)."""
+"""Control lines of one direct link, at once after a rest, that acknowledge nothing new (ours: as
+`MESSAGE_BURST`)."""
 
 HELD_BYTES: Final = 8_388_608
 """Bytes of memory of the messages and announcements of one link that wait for the proof of their
 sender, and as many that wait for their turn (ours: 1 MiB of text, as JSON that is read)."""
 
 HELD_BYTES_IN_ALL: Final = 67_108_864
-"""Bytes of memory of all messages that wait so (ours: of eight links)."""
+"""Bytes of memory of the messages of all links that wait for a proof or for their turn (ours: of
+eight links)."""
 
 LINK_ENTITY_BYTES: Final = 1_048_576
 """Characters of the entities that are known to live at the other end of one link (ours: 4096 of 256
@@ -84,8 +89,8 @@ ORDER_PAIRS: Final = 16_384
 """Pairs of sender and receiver whose order across paths is kept track of (ours)."""
 
 ORDER_BYTES: Final = 67_108_864
-"""Bytes of memory of these pairs, in each direction (ours: 4 KiB each). Beyond it, the oldest pair
-of the link that brought most of them is forgotten, or of the node."""
+"""Bytes of memory of the pairs whose order across paths is tracked, in each direction (ours: 4 KiB
+each). Beyond it, the oldest pair is forgotten of the link, or the node, that brought most pairs."""
 
 ORDER_WAITS: Final = 256
 """Pairs that wait at a time, of what one link brings, for what the node has still to bring;
@@ -99,7 +104,7 @@ STUB_DELAY: Final = 0.25
 """Seconds that a message may wait at the stub of a lost link until it is given back (ours)."""
 
 ORDER_HELD: Final = 1000
-"""Messages of one link that wait so: as many as the link has unacknowledged (ours)."""
+"""Messages of one link that wait for their turn: as many as the link has unacknowledged (ours)."""
 
 LISTED_SERVERS: Final = 8
 """Servers of STUN and TURN that a node or a runtime lists (ours): each one more makes the set-up of
@@ -113,7 +118,8 @@ ICE_TTL: Final = 3600
 and a relay in use stays (draft-uberti-behave-turn-rest-00 has a day)."""
 
 ICE_TTL_LEAST: Final = 60
-"""Shortest such time: longer than the set-up of a link, and than clocks differ (ours)."""
+"""Shortest validity of a TURN credential in seconds: longer than the set-up of a link, and than
+clocks differ (ours)."""
 
 ICE_TTL_MOST: Final = 604_800
-"""Longest such time: a week (ours)."""
+"""Longest validity of a TURN credential in seconds: a week (ours)."""

@@ -53,7 +53,8 @@ LOGIN_PATIENCE: Final = 60.0
 the node may be put right (ours)."""
 
 IN_PLACE_TRIES: Final = 2
-"""Of these, attempts by what both ends know, before a new offer and answer (ours, P2P-16)."""
+"""Attempts to restore a lost link by the known candidates, before a new offer and answer (ours,
+P2P-16)."""
 
 RECONNECT_BASE: Final = 0.5
 """Seconds before the second attempt; doubles each time (ours)."""
@@ -164,7 +165,8 @@ TRACE_PLACES: Final = 1024
 """Places of hops that one component remembers at most (ours)."""
 
 TRACE_PLACES_BYTES: Final = 1_048_576
-"""Bytes of the texts of these places (ours): of most they are some 200."""
+"""Bytes of the texts of the places of hops that one component remembers (ours): some 200 of most
+places."""
 
 TRACE_TICK: Final = 50e-6
 """Seconds for which records have the time of the first of them (ours)."""
@@ -183,7 +185,7 @@ DEDUP_WINDOW: Final = 1024
 """Message instances remembered per sender (RELIABILITY class A)."""
 
 DEDUP_BYTES: Final = 524_288
-"""Bytes of memory of these (ours: half a KiB each)."""
+"""Bytes of memory of the message instances remembered per sender (ours: half a KiB each)."""
 
 DEDUP_ALL_BYTES: Final = 67_108_864
 """Bytes of memory of the message instances of all senders (ours: those of 128 busy senders)."""
@@ -257,7 +259,7 @@ HTTP_CONNECTIONS: Final = 64
 """HTTP connections at once; more are hung up (ours)."""
 
 HTTP_PER_HOST: Final = 16
-"""Of these, from one host; more are hung up (ours: a quarter)."""
+"""HTTP connections at once from one host; more are closed (ours: a quarter of all)."""
 
 HTTP_REQUESTS: Final = 100
 """HTTP requests over one connection before it is closed (ours)."""
@@ -303,7 +305,7 @@ SANDBOX_LOG_LINES: Final = 100
 """Lines of a sandbox's stderr that are logged; what is more is counted (ours, T16)."""
 
 SANDBOX_LOG_CHARACTERS: Final = 500
-"""Characters of one such line that are logged (ours, T16)."""
+"""Characters of a line of a sandbox's stderr that are logged (ours, T16)."""
 
 SANDBOX_MEMORY: Final = 268_435_456
 """Bytes of address space a sandbox process may have (T16 says 128 MiB, without Python's own)."""
@@ -339,7 +341,8 @@ NODE_RATE: Final = 5000.0
 as `SANDBOX_RATE`, which holds for what this node sends it)."""
 
 NODE_BURST: Final = 10_000
-"""Messages such a node may send at once after a rest (ours: as MESSAGE_BURST)."""
+"""Messages that the node of another domain may send at once after a rest (ours: as
+MESSAGE_BURST)."""
 
 PACE_SHARE: Final = 0.95
 """Share of the rate of a session that its runtime uses for messages (ours: the rest is for session
@@ -357,8 +360,8 @@ yet; more wait in the bus, and their senders with them (ours, R11: one frame; it
 time of a request at 10 messages a second)."""
 
 WINDOW_TIMEOUT: Final = 12.0
-"""Seconds a message may wait for such a window until it is refused (ours: less than a request has,
-so that its answer says why)."""
+"""Seconds that a message may wait for room in STUB_WINDOW until it is refused (ours: less than a
+request has, so that its answer says why)."""
 
 RETRY_AFTER: Final = 1.0
 """Seconds after which a request that was answered 503 may be made again, where nothing says when
@@ -380,7 +383,7 @@ UNAUTHENTICATED_LINKS: Final = 2000
 """Connections to a node that have no session yet (RELIABILITY L5)."""
 
 UNAUTHENTICATED_PER_HOST: Final = 100
-"""Of these, from one host (RELIABILITY L5)."""
+"""Connections from one host to a node that have no session yet (RELIABILITY L5)."""
 
 OUTBOX_BUDGET: Final = 256 * 1_048_576
 """Bytes of memory for what waits for all links and detached sessions of a node (RELIABILITY L2)."""
@@ -416,7 +419,7 @@ FAN_OUT_AT_ONCE: Final = 16
 """Sessions that are given a message in one go; more get it in slices of time (ours)."""
 
 FAN_OUT_PUTS: Final = 1000
-"""Of these, links in one slice that cannot be written to at once (ours)."""
+"""Links in one slice of a delivery to many sessions that cannot be written to at once (ours)."""
 
 FAN_OUTS: Final = 8
 """Messages, or groups of them, that not all of their many sessions have been given (ours)."""

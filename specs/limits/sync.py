@@ -9,7 +9,8 @@ REPEAT_FIRST: Final = 2.0
 cannot see otherwise that something is missing)."""
 
 REPEAT_LAST: Final = 60.0
-"""Seconds to which the pauses between such repeats grow, doubling (ours, I-D4)."""
+"""Longest pause in seconds between repeats of an object's last change; the pauses double (ours,
+I-D4)."""
 
 REPEAT_SPACING: Final = 0.05
 """Seconds between two repeats of one runtime: 20 a second, whatever else it sends (ours, L5)."""
@@ -48,14 +49,15 @@ BUSY_PAUSE: Final = 1.0
 """Seconds between two attempts of a request that an object cannot do now (ours)."""
 
 LEAVE_TRIES: Final = 5
-"""Attempts of an observer to leave an object that answers 503, at such pauses (ours)."""
+"""Attempts of an observer to leave an object that answers 503, at pauses of `BUSY_PAUSE` (ours)."""
 
 CHILDREN_OF_OBJECT: Final = 200
 """Children of one object; they are keys of one JSON object, of which `MAX_JSON_KEYS` may be (ours,
 SYN-24)."""
 
 CHILDREN_OF_CREATOR: Final = 100
-"""Of these, those of one creator: it alone cannot fill the object (ours, SYN-24)."""
+"""Children of one creator in one object: one creator alone cannot fill the object (ours,
+SYN-24)."""
 
 CHILD_BYTES: Final = 8192
 """Bytes of one child's value, as compact JSON (ours, SYN-24)."""
@@ -65,7 +67,7 @@ CHILDREN_BYTES: Final = 32_768
 object (ours, SYN-24)."""
 
 CREATOR_BYTES: Final = 16_384
-"""Of these, those of one creator (ours, SYN-24)."""
+"""Bytes of all children of one creator in one object (ours, SYN-24)."""
 
 CHILD_DEPTH: Final = 16
 """Nesting of a child's value: it is shown deep in a message of `MAX_JSON_DEPTH` (ours, SYN-24)."""

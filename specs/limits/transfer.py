@@ -12,11 +12,12 @@ TRANSFER_MOST: Final = 64 * 1_048_576
 """The most that can be configured (ours): a body is read at once, which holds up its process."""
 
 SANDBOX_TRANSFER_BYTES: Final = 4 * 1_048_576
-"""The same for a hyperty in a sandbox process, at most (ours: as objects, JSON takes up to twenty
-times its size, and the process has SANDBOX_MEMORY)."""
+"""Largest body in chunks of a hyperty in a sandbox process, in bytes of JSON (ours: as objects,
+JSON takes up to twenty times its size, and the process has SANDBOX_MEMORY)."""
 
 TRANSFER_PARTS: Final = 1_048_576
-"""Opening brackets of JSON in such a body (ours): each object and list takes about 60 bytes."""
+"""Opening brackets of JSON in a body that travels in chunks (ours): each object and list takes
+about 60 bytes."""
 
 CHUNK_TEXT: Final = 12_288
 """Bytes of a chunk in one text: in base64 as long as a text of a message may be (ours, L4)."""
@@ -33,13 +34,13 @@ ARRIVING: Final = 5
 READING they fit into the outbox of a link (L2), so that no node takes it for a slow consumer."""
 
 PEER_ARRIVING: Final = 2
-"""Of these, from one peer, and from a runtime to one receiver (ours)."""
+"""Transfers to a runtime at once from one peer, and from a runtime to one receiver (ours)."""
 
 READING: Final = 6
 """Chunks of answers that a runtime has asked for, and that have not come (ours)."""
 
 PEER_READING: Final = 2
-"""Of these, from one hyperty (ours)."""
+"""Chunks of answers that one hyperty has asked for, and that have not come (ours)."""
 
 SENDING: Final = 16
 """Transfers from a runtime at once; more wait for their turn (ours)."""

@@ -31,7 +31,7 @@ CHANNEL_BUFFER: Final = 262_144
 """Bytes that wait in the stack of WebRTC to be sent: one frame (ours)."""
 
 CHANNEL_BUFFER_LOW: Final = 65_536
-"""Bytes that are left of these when more are added (ours)."""
+"""Bytes that are left waiting in the stack of WebRTC when more are added (ours)."""
 
 ICE_SERVER_TIMEOUT: Final = 2
 """Seconds that a STUN or TURN server has for its answer: a fifth of a link's set-up (ours)."""
