@@ -78,7 +78,7 @@ def test_show_for_scripts_is_the_whole_table():
         (row.old, row.trigger, row.target) for row in MACHINES["session"].rows
     ]
     assert shown["deadlines"][1]["seconds"] == 600
-    assert shown["meanings"]["open"] == "The runtime is linked; its messages are routed."
+    assert shown["meanings"]["open"] == "The runtime has a link; its messages are routed."
     assert len(shown["claims"]) == len(MACHINES["session"].claims)
 
 
