@@ -77,7 +77,7 @@ def test_a_field_is_described_where_its_name_does_not_say_all():
     assert fields["attribute"]["description"].startswith("Dotted path; absent: ")
     assert "description" not in fields["lastModified"]
     (candidate,) = [SCHEMAS["connection-data"]["$defs"]["Candidate"]["properties"]]
-    assert candidate["host"]["description"].endswith("is only dialled on it.")
+    assert candidate["host"]["description"].endswith("is dialled only there.")
 
 
 def test_no_description_cites_what_a_reader_does_not_have():

@@ -439,7 +439,7 @@ async def _ask_over_link(stage: Stage, asker: str, asked: str) -> None:
 async def _reuse(stage: Stage, line: Line, _message: Message | None) -> None:
     profile = Profile("reserved", descriptor=line.descriptor, address=line.address)
     try:
-        came = await stage.members[line.in_].runtime._addresses.give(profile)
+        came = await stage.members[line.in_].runtime._addresses.allocate(profile)
     except NotKeptError:
         result = "not found"
     else:

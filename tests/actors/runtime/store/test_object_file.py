@@ -281,7 +281,7 @@ async def test_what_changes_during_a_commit_is_committed_next():
 def test_a_full_store_has_room_for_the_copies_that_it_has(monkeypatch):
     monkeypatch.setattr(runtime_store, "COPIES_STORED", 1)
     store = runtime_store.RuntimeStore(None)
-    store.later(CopyKept(URL, BOB, 1, {}))
+    store.store_soon(CopyKept(URL, BOB, 1, {}))
     assert store.has_room(URL, BOB)
     assert not store.has_room(URL, ALICE)
 
