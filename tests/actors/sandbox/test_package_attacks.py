@@ -172,8 +172,8 @@ ENDS = {
         "a line of more than 16384 bytes",
     ),
     "a word nobody knows": (says(b'{"k":"shout"}'), "an unknown word"),
-    "what only a host says": (says(b'{"k":"hand"}'), "nothing a sandbox says"),
-    "an answer nobody asked for": (says(b'{"k":"pong"}', times=2), "nothing a sandbox says"),
+    "what only a host says": (says(b'{"k":"hand"}'), "no word of a sandbox"),
+    "an answer nobody asked for": (says(b'{"k":"pong"}', times=2), "no word of a sandbox"),
     "a count of a million drops": (
         says(b'{"k":"left","f":{"overflow":999999}}'),
         "a count of unknown kind",
@@ -182,7 +182,7 @@ ENDS = {
     "a status that is not so": (
         f"""await bus.post({event_of(S, S + "/status", "'live'")})
         await trio.sleep_forever()""",
-        "a status that is not so",
+        "a status that it does not have",
     ),
     "words in the name of others": (
         f"""for _ in range(20):
