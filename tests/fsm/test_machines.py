@@ -2,38 +2,20 @@
 
 import csv
 from importlib import import_module
-from itertools import combinations, pairwise
+from itertools import pairwise
 from pathlib import Path
 from pkgutil import walk_packages
 
 import pytest
 
 from fsm import machines
-from fsm.engine import Entity
 from fsm.machine_list import MACHINES
-from fsm.static_check import shortest_paths
-from fsm.table import Table, UndeclaredTransitionError
+from fsm.table import Table
 from specs.bodies.word import LinkValue, RecordStatus, StatusValue
-from specs.limits import group
-from specs.limits import protocol as limits
-from tests.support.cases import for_each
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 
-def cases(table):
-    """Every set of conditions that may be true at once."""
-    conditions = list(table.conditions)
-    return [set(case) for n in range(len(conditions) + 1) for case in combinations(conditions, n)]
-
-
-PAIRS = [
-    (table, state, trigger, true)
-    for table in MACHINES.values()
-    for state in (None, *table.states)
-    for trigger in table.triggers
-    for true in cases(table)
-]
 TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 
 # What the drawings do not have and the protocol pages name (C-15, C-17, SC-11). And
@@ -126,77 +108,10 @@ SECTION_3_3 = {
 }
 
 
-# Ours, by hand: STB-06, STB-17, I-S8..I-S10 and M-14..M-17; P2P-12, P2P-16, P2P-27 and I-P6; the
-# nodes of a group.
-OURS = {
-    "link_dialling": (
-        "[*] ready ready dialling dialling ready pleaded dialling-late pleaded ready idle ready",
-        "[*] idle",
-        "[*] ended",
-        "idle ended",
-        "ready ended",
-        "dialling idle",
-        "dialling ended",
-        "pleaded idle",
-        "pleaded ended",
-        "dialling-late idle",
-        "dialling-late ended [*]",
-    ),
-    "node_link": (
-        "[*] dialling opening open pinging open closing ended [*]",
-        "dialling paused dialling ended",
-        "opening paused ended",
-        "opening ended",
-        "opening proving open",
-        "opening renewing open",
-        "proving renewing paused",
-        "renewing closing",
-        "proving opening",
-        "proving paused",
-        "proving ended",
-        "open paused",
-        "pinging paused",
-        "pinging closing",
-        "[*] ended",
-    ),
-    "group_membership": (
-        "[*] joining member fenced joining left [*]",
-        "member leaving left",
-        "member left",
-        "fenced left",
-    ),
-}
-
-
 def drawn(machine):
     with (FIXTURES / "machine-edges.csv").open() as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
         return [row for row in rows if row["machine"] == machine]
-
-
-def named(pair):
-    table, state, trigger, true = pair
-    return "-".join((table.name, str(state), trigger, *sorted(true)))
-
-
-@for_each(PAIRS, named)
-def test_a_machine_does_exactly_what_its_table_says(table, state, trigger, true):
-    entity = Entity(table, "k")
-    for row in shortest_paths(table)[state]:
-        entity.step(row.trigger, given=row.guard.when)
-    declared = [
-        row
-        for row in table.rows
-        if (row.source, row.trigger) == (state, trigger) and row.guard.holds(true)
-    ]
-
-    if declared:
-        assert entity.step(trigger, given=true).new == declared[0].target
-        assert entity.state is declared[0].target
-    else:
-        with pytest.raises(UndeclaredTransitionError):
-            entity.step(trigger, given=true)
-        assert entity.state is state
 
 
 @pytest.mark.parametrize("machine", ["p2p_connection", "stub_deployment", "stub_connection"])
@@ -210,14 +125,6 @@ def test_edges_are_the_drawings_plus_the_declared_extensions(machine):
     assert sorted(table.edges()) == sorted(seen | EXTENSIONS[machine])
 
 
-@pytest.mark.parametrize("machine", ["p2p_connection", "stub_deployment", "stub_connection"])
-def test_labels_are_the_drawings_words(machine):
-    words = {(row["source"], row["target"]): row["label"] for row in drawn(machine)}
-    rows = [row for row in MACHINES[machine].rows if not row.extension]
-
-    assert {row.edge: row.label for row in rows} == {k: v for k, v in words.items() if v}
-
-
 @pytest.mark.parametrize("machine", list(SECTION_3_3))
 def test_edges_are_those_of_the_protocol_page(machine):
     """I-A1, I-G1, I-M12."""
@@ -226,15 +133,6 @@ def test_edges_are_those_of_the_protocol_page(machine):
 
     assert set(table.drawn_edges()) == page
     assert set(table.extension_edges()) == EXTENSIONS.get(machine, set())
-
-
-@pytest.mark.parametrize("machine", list(OURS))
-def test_edges_that_no_drawing_has_are_those_we_have_decided_on(machine):
-    wanted = {edge for chain in OURS[machine] for edge in pairwise(chain.split())}
-    table = MACHINES[machine]
-
-    assert table.drawn_edges() == []
-    assert set(table.extension_edges()) == wanted
 
 
 def test_every_table_that_is_declared_is_in_the_catalogue():
@@ -246,11 +144,6 @@ def test_every_table_that_is_declared_is_in_the_catalogue():
         one for module in modules for one in vars(module).values() if isinstance(one, Table)
     ]
     assert {table.name: table for table in declared} == MACHINES
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_every_state_is_reached(table):
-    assert set(shortest_paths(table)) == {None, *table.states}
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -271,54 +164,7 @@ def test_every_state_that_may_not_end_has_a_deadline_or_a_reason(table):
     assert all(deadline.why for deadline in table.deadlines)
 
 
-# By hand, from pages 02 to 05: T_p2p, T_deploy, T_open, T_resp, T_gc, pings, keep-alives.
-# fmt: off
-TIMERS = {
-    ("p2p_connection",      "created"):      ("refused",          limits.P2P_TIMEOUT),
-    ("p2p_connection",      "in-progress"):  ("establish-failed", limits.P2P_TIMEOUT),
-    ("p2p_connection",      "yielding"):     ("establish-failed", limits.P2P_TIMEOUT),
-    ("p2p_connection",      "live"):         ("closed",           limits.PONG_TIMEOUT),
-    ("p2p_entry",           "placeholder"):  ("ended",            limits.P2P_ENTRY_TIMEOUT),
-    ("p2p_entry",           "yielding"):     ("ended",            limits.P2P_ENTRY_TIMEOUT),
-    ("handler_controller",  "observing"):    ("over",             limits.P2P_TIMEOUT),
-    ("handler_controller",  "answering"):    ("over",             limits.P2P_TIMEOUT),
-    ("stub_deployment",     "deploying"):    ("load-failed",      limits.DEPLOY_TIMEOUT),
-    ("stub_connection",     "in-progress"):  ("establish-failed", limits.OPEN_TIMEOUT),
-    ("stub_connection",     "live"):         ("closed",           limits.PONG_TIMEOUT),
-    ("node_link",           "opening"):      ("lost",             limits.OPEN_TIMEOUT),
-    ("node_link",           "proving"):      ("lost",             limits.OPEN_TIMEOUT),
-    ("node_link",           "renewing"):     ("lost",             limits.PONG_TIMEOUT),
-    ("node_link",           "open"):         ("ping",             limits.PING_PERIOD),
-    ("node_link",           "pinging"):      ("lost",             limits.PONG_TIMEOUT),
-    ("node_link",           "closing"):      ("end",              limits.GOODBYE_TIMEOUT),
-    ("resolve_job",         "query"):        ("none",             limits.REPLY_TIMEOUT),
-    ("transaction",         "pending"):      ("silence",          limits.REPLY_TIMEOUT),
-    ("group_membership",    "member"):       ("fence",            group.GROUP_TERM),
-    ("group_membership",    "leaving"):      ("fence",            group.GROUP_TERM),
-    ("session",             "open"):         ("link-lost",        limits.PONG_TIMEOUT),
-    ("session",             "detached"):     ("expire",           limits.SESSION_IDLE),
-    ("registration",        "created"):      ("bury",             limits.REGISTRATION_EXPIRES),
-    ("registration",        "live"):         ("disconnect",       limits.REGISTRATION_EXPIRES),
-    ("registration",        "lasting"):      ("disconnect",       limits.REGISTRATION_EXPIRES),
-    ("registration",        "disconnected"): ("bury",             limits.REGISTRATION_GRAVE),
-    ("object_subscription", "requested"):    ("refuse",           limits.REPLY_TIMEOUT),
-    ("object_subscription", "active"):       ("expire",           limits.LEASE),
-    ("invitation",          "sent"):         ("silence",          limits.REPLY_TIMEOUT),
-    ("observer_copy",       "syncing"):      ("given-up",         limits.REPLY_TIMEOUT),
-    ("observer_copy",       "stale"):        ("read-failed",      limits.REPLY_TIMEOUT),
-}
 # fmt: on
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_the_protocols_timers_are_the_deadlines_and_no_others(table):
-    timed = {
-        (table.name, deadline.state): (deadline.trigger, deadline.seconds)
-        for deadline in table.deadlines
-        if deadline.limit is not None
-    }
-
-    assert timed == {key: timer for key, timer in TIMERS.items() if key[0] == table.name}
 
 
 def test_failed_is_absorbing_and_so_is_dead():

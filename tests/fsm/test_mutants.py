@@ -103,15 +103,6 @@ def corpus():
     return record()
 
 
-def test_the_corpus_is_conformant_and_takes_every_row(corpus):
-    traces = [trace for reported in corpus.traces.values() for trace in reported]
-    missed = [one for table in MACHINES.values() for one in check_taken(table, corpus.steps)]
-
-    assert not [trace for trace in traces if breaks(trace, MACHINES)]
-    assert set(corpus.traces) == set(MACHINES)
-    assert missed == []
-
-
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_flaw_is_found(mutant, corpus, record_property):
     """OBS-05."""

@@ -19,11 +19,11 @@ from spark.run import convert
 from specs.claims import CLAIMS
 from specs.trace import trace_folder
 from tests.fsm.judge.claims.test_claims import CASES
+from tests.spark.clocks import shifted
+from tests.spark.judged import lines_played
 from tests.support.trace import damage
-from tests.support.trace.clocks import shifted
 from tests.support.trace.damage import write_whole
 from tests.support.trace.histories import reported
-from tests.support.trace.judged import lines_played
 from tests.support.trace.recorded import lines_of, scenario_of
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 

@@ -6,7 +6,7 @@ from fsm.judge.trace_line import MAX_LINE, Verdict
 from spark.load import read_source
 from spark.pipeline import Question, validate
 from spark.stream import sizes_of
-from tests.support.trace.hostile import GOOD, write_endless, write_links
+from tests.fsm.judge.hostile import GOOD, write_endless, write_links
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(280)]
 

@@ -1,7 +1,5 @@
 """What a program asks of an answer: whether it says yes, its value, and its error."""
 
-import math
-
 import pytest
 
 from specs.errors import AnswerError
@@ -11,12 +9,6 @@ from specs.reply_code import Code
 
 REQUEST = Message(7, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2", {"value": 5})
 EVENT = Message(8, MessageType.UPDATE, "hyperty://a.ex/1", "hyperty://a.ex/1/changes")
-
-
-@pytest.mark.parametrize("code", [Code.OK, Code.ACCEPTED])
-def test_an_answer_that_says_yes(code):
-    answer = reply_to(REQUEST, code, {"value": [1]})
-    assert (answer.ok, answer.value, answer.raise_for_code()) == (True, [1], answer)
 
 
 @pytest.mark.parametrize("code", [Code.TRYING, Code.PROGRESS])
@@ -34,33 +26,6 @@ def test_a_refusal_is_an_error(code):
     error = raised.value
     later = RETRY_AFTER if code is Code.UNAVAILABLE else None
     assert (error.code, error.description, error.retry_after) == (code, "not now", later)
-
-
-@pytest.mark.parametrize("body", [{}, {"value": 1}])
-def test_what_is_unavailable_says_why_and_when_to_try_again(body):
-    """MSG-17: another attempt can help, or the code is another one."""
-    answer = reply_to(REQUEST, Code.UNAVAILABLE, body)
-    said = {"code": 503, "description": "it cannot be done now", "retryAfter": RETRY_AFTER}
-    assert answer.body == {**said, **body}
-
-
-@pytest.mark.parametrize(
-    ("said", "seconds"),
-    [(2, 2.0), (0.5, 0.5), ("2", None), (None, None), (True, None), (-9, 0.001), (1e300, 3600.0)],
-)
-def test_a_refusal_says_when_to_try_again(said, seconds):
-    answer = reply_to(REQUEST, Code.UNAVAILABLE, {"description": "", "retryAfter": said})
-    with pytest.raises(AnswerError, match=r"^503$") as raised:
-        answer.raise_for_code()
-    assert raised.value.retry_after == seconds
-
-
-@pytest.mark.parametrize(
-    ("wanted", "said"), [(0.0, 0.001), (2.5, 2.5), (1e12, 3600.0), (math.inf, 3600.0)]
-)
-def test_a_refusal_asks_for_a_wait_that_a_program_can_keep(wanted, said):
-    answer = refuse(REQUEST, Code.UNAVAILABLE, "later", wanted)
-    assert answer.body["retryAfter"] == said
 
 
 @pytest.mark.parametrize("message", [REQUEST, EVENT])

@@ -18,26 +18,6 @@ HAD = {
 
 
 @pytest.mark.parametrize(
-    "constraints",
-    [
-        None,
-        {},
-        {"python": "3.9"},
-        {"python": "3.11.2"},
-        {"memory": 256},
-        {"memory": 0.5},
-        {"sandbox": True},
-        {"network": False},
-        {"files": False},
-        {"distributions": ["trio"]},
-        {"distributions": [], "directLinks": []},
-    ],
-)
-def test_constraints_that_are_met(constraints):
-    assert unmet(constraints, HAD) is None
-
-
-@pytest.mark.parametrize(
     ("constraints", "why"),
     [
         ({"python": "3.12"}, "it needs python 3.12, and this runtime has 3.11.2"),
@@ -67,26 +47,6 @@ def test_constraints_that_are_not_met(constraints, why):
 def test_without_a_runtime_it_is_judged_whether_one_could_meet_them():
     assert unmet({"memory": 10**6, "files": True}, None) is None
     assert unmet({"telepathy": True}, None) is not None
-
-
-def test_a_descriptor_denies_capabilities_and_grants_none():
-    """CAT-04: a runtime has what it can do and its descriptor does not deny."""
-    said = {
-        "python": "3.9",
-        "memory": 1024,
-        "sandbox": False,
-        "network": True,
-        "distributions": ["trio", "numpy"],
-        "telepathy": True,
-    }
-    assert narrow(HAD, said) == {
-        "python": "3.9",
-        "memory": 256,
-        "sandbox": False,
-        "network": False,
-        "distributions": ["trio"],
-        "directLinks": [],
-    }
 
 
 def test_a_capability_of_another_form_is_denied():

@@ -7,36 +7,22 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import specs
-from specs.bodies.object import Change, Forward
-from specs.bodies.registry import Discover, Free, UpdateRecord
-from specs.bodies.session import SessionControl
 from specs.dialects.normalise import normalise
-from specs.errors import BadMessageError
-from specs.json_schema import BODIES, DIALECT, URN, body_schema, name_of, schema_files, schemas
-from specs.message import Message, MessageType
+from specs.json_schema import DIALECT, URN, name_of, schema_files, schemas
+from specs.message import MessageType
 from tests.specs.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
-from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES, R, json_of, spoilt
+from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES
 from tests.support.cases import for_each
 from tests.support.chance import examples
-from transports.bodies import read_body
 
 FOLDER = Path(specs.__file__).parent / "schemas"
 SCHEMAS = schemas()
-VALIDATORS = {kind: Draft202012Validator(body_schema(kind)) for kind in BODIES}
 ENVELOPE = Draft202012Validator(SCHEMAS["message"])
-
-
-def is_taken(kind, body) -> bool:
-    try:
-        read_body(Message(1, MessageType.CREATE, ALICE, ALICE, body), kind)
-    except BadMessageError:
-        return False
-    return True
 
 
 # --- files ------------------------------------------------------------------------------
@@ -45,15 +31,6 @@ def is_taken(kind, body) -> bool:
 def test_the_files_are_those_that_are_generated():
     """Else run `python -m specs schemas`, and remove what is no more."""
     assert {path.name: path.read_text() for path in FOLDER.glob("*.json")} == schema_files()
-
-
-def test_the_command_writes_them_anywhere_and_touches_nothing_else(tmp_path):
-    (tmp_path / "mine.json").write_text("{}")
-    command = [sys.executable, "-m", "specs", "schemas", "-o", str(tmp_path)]
-    reported = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
-    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
-    assert written == {**schema_files(), "mine.json": "{}"}
-    assert reported.splitlines() == [str(tmp_path / name) for name in schema_files()]
 
 
 @for_each(SCHEMAS)
@@ -112,64 +89,6 @@ def test_a_golden_body_has_the_schema_of_its_class(step):
 
 
 # --- as strict as the classes -----------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(max_examples=examples(20))
-@given(data=st.data())
-def test_a_schema_accepts_and_refuses_the_same_as_its_class(kind, data):
-    body = data.draw(json_of(kind) | spoilt(kind))
-    assert VALIDATORS[kind].is_valid(body) == is_taken(kind, body)
-
-
-@pytest.mark.parametrize(
-    ("kind", "body", "verdict"),
-    [
-        (Free, {"resource": "k"}, True),
-        (Free, {"resource": "k", "childrenResources": None}, True),
-        (Free, {"resource": "k", "childrenResources": [ALICE]}, False),
-        (Free, {"resource": None}, False),
-        (SessionControl, {"method": "ping"}, True),
-        (SessionControl, {"method": "open"}, False),
-        (SessionControl, {"method": "open", "params": {"runtimeURL": None}}, False),
-        (SessionControl, {"method": "re-open", "params": {"runtimeURL": R}}, False),
-        (SessionControl, {"method": "re-open", "params": {"runtimeURL": R, "token": ""}}, True),
-        (UpdateRecord, {"resource": ALICE, "value": "x"}, False),
-        (UpdateRecord, {"resource": ALICE, "value": "x", "attribute": "a"}, True),
-        (UpdateRecord, {"resource": ALICE, "attribute": "a"}, False),
-        (UpdateRecord, {"resource": ALICE, "value": None}, True),
-        (Change, {"version": 2.0}, True),
-        (Change, {"version": 2.5}, False),
-        (Change, {"version": True}, False),
-        (Change, {"version": 2, "operation": "add", "attributeType": "array"}, False),
-        (Change, {"version": 2, "operation": "add", "value": 1}, False),
-        (Discover, {"resource": "/hyperty/user/x"}, True),
-        (Discover, {"resource": "/hyperty/user/"}, False),
-        (Forward, {"message": {"id": 1, "type": "read", "from": ALICE, "to": ALICE}}, True),
-        (Forward, {"message": {"id": 0, "type": "read", "from": ALICE, "to": ALICE}}, False),
-    ],
-)
-def test_both_say_the_same_of_what_rules_are_about(kind, body, verdict):
-    assert is_taken(kind, body) is verdict
-    assert VALIDATORS[kind].is_valid(body) is verdict
-
-
-@settings(max_examples=examples(80))
-@given(
-    address=ADDRESSES | NO_ADDRESSES | st.text("aA:/.-_#%~+ \n", max_size=12).map("a://b".__add__)
-)
-@example("a://b/")
-@example("a://b//")
-@example("a://b..c")
-@example("a://b/...")
-@example("a://b/./c")
-@example("runtime://a/b\n")
-@example("hyperty://" + "a" * 2039)
-@example("hyperty://" + "a" * 2038)
-def test_both_say_the_same_of_addresses(address):
-    body = {"resource": address}
-    kind = next(kind for kind in BODIES if kind.__name__ == "ObjectName")
-    assert VALIDATORS[kind].is_valid(body) == is_taken(kind, body)
 
 
 # --- the envelope -----------------------------------------------------------------------

@@ -47,10 +47,6 @@ def refusal(message):
     return Pipelines(admission, lambda *_: None).pass_through(message, STUB, Direction.OUTGOING)
 
 
-def test_a_good_message_passes():
-    assert refusal(GOOD) == GOOD
-
-
 @pytest.mark.parametrize("first", range(len(CHECKED)), ids=[row.check for row in CHECKED])
 def test_a_message_with_many_flaws_is_refused_for_the_first_of_the_table(first):
     """BUS-12, ADR-06, STB-06, BUS-11 in the order of the table."""

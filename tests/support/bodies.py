@@ -4,7 +4,6 @@ import attrs
 from hypothesis import strategies as st
 
 from specs.addresses.address import runtime
-from specs.limits.protocol import MAX_LIST
 from specs.schema.field import is_required, shape_at, wire_name
 from specs.schema.shape import (
     Address,
@@ -79,27 +78,3 @@ def json_of(kind) -> st.SearchStrategy:
             wire_name(one): values_of(shape_at(one)) for one in fields if not is_required(one)
         },
     )
-
-
-@st.composite
-def spoilt(draw, kind) -> dict:
-    """Draw the JSON of a body, and change something in it: a key, a value, or one deep inside."""
-    body = draw(json_of(kind))
-    where = body
-    inner = [value for value in body.values() if isinstance(value, dict) and value]
-    if inner and draw(st.booleans()):
-        where = draw(st.sampled_from(inner))
-    names = [wire_name(field) for field in attrs.fields(kind)]
-    name = draw(st.sampled_from([*where, *names, "other"]))
-    match draw(st.sampled_from(["drop", "set", "wrap", "many", "address"])):
-        case "drop":
-            where.pop(name, None)
-        case "set":
-            where[name] = draw(plain_json)
-        case "wrap":
-            where[name] = [where.get(name)]
-        case "many":
-            where[name] = [draw(ADDRESSES)] * draw(st.sampled_from([0, 2, MAX_LIST, MAX_LIST + 1]))
-        case "address":
-            where[name] = draw(ADDRESSES | NO_ADDRESSES)
-    return body

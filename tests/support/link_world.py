@@ -1,7 +1,6 @@
 """Two runtimes, one reporting and one observing, and by which way the changes go between them."""
 
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from functools import partial
 
 import attrs
 import trio
@@ -223,14 +222,3 @@ async def _is_listed(member: Member, url: str) -> None:
 
     with trio.fail_after(60):
         await member.tracer.until(is_so)
-
-
-async def stream(pair: Pair, count: int, pause: float = 0.001) -> None:
-    """Change the object so often, each time to another number."""
-    for _ in range(count):
-        await pair.obj.set("n", pair.obj.version)
-        await trio.sleep(pause)  # real time: a pace, no patience
-
-
-def streaming(pair: Pair, count: int, pause: float = 0.001):
-    return partial(stream, pair, count, pause)

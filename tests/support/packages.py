@@ -23,15 +23,6 @@ def zipped(sources):
     return archive.getvalue()
 
 
-def packed(folder):
-    """Pack all sources below a folder."""
-    return zipped({str(one.relative_to(folder)): one.read_text() for one in folder.rglob("*.py")})
-
-
-def chat_code():
-    return StubCode(packed(LINE_CHAT), "line_chat_stub:activate")
-
-
 def code_of(source, entry_point="guest:activate"):
     """Code of one module."""
     return StubCode(zipped({"guest.py": source}), entry_point)

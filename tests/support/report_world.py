@@ -44,11 +44,6 @@ class World:
         """The link between the observer's runtime and the node."""
         return self.network.open_wires(Kind.WEBSOCKET)[1]
 
-    def lose_at_observer(self, is_lost):
-        """Lose some of what comes to the observer's runtime."""
-        wire = self.network.open_wires(Kind.WEBSOCKET)[1]
-        wire.acceptor.pattern = lambda _number, frame: () if is_lost(text(frame)) else (0.0,)
-
     def steps(self, machine, node):
         """What a runtime traced of a machine: by what, to where."""
         return [

@@ -4,7 +4,6 @@ Lines are made by chance of the parts of such lines and of parts that look like 
 spaces, order and escapes, keys twice, one key more or less, other numbers.
 """
 
-from collections import Counter
 from random import Random
 
 import attrs
@@ -16,17 +15,13 @@ from actors.node.links.upstream import PlainAcceptor, SessionAcceptor
 from fsm.session.node_session_io import OutboundMessage
 from specs.dialects.dialect import PLAIN, UPSTREAM, Dialect, is_emitted_plain
 from specs.identity import NOBODY, READ, SenderIdentity, Stamp
-from specs.limits.protocol import MAX_ID, MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT
+from specs.limits.protocol import MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.message import Message
 from tests.support.chance import examples
 from transports.codec import (
     BadLine,
-    decode_frame,
     decode_line,
-    decode_object,
     encode,
-    read_object,
-    read_plain,
 )
 from transports.link import Upgrade
 
@@ -129,43 +124,6 @@ def shown(read: object) -> object:
         return read, read.identity, orjson.dumps(read.body)
     assert isinstance(read, BadLine)
     return read.raw, read.error.code, read.error.reason, read.answer
-
-
-def read_whole(line: bytes, stamp: Stamp) -> Message | None:
-    """Read a line as one JSON object; None: it is no message."""
-    try:
-        read = decode_object(line, read_object(line), stamp)
-    except Exception:  # noqa: BLE001 - the other way has to refuse it, too
-        return None
-    return read if isinstance(read, Message) else None
-
-
-@pytest.mark.chance
-def test_a_plain_line_is_the_message_that_the_whole_object_is():
-    """MSG-18, I-T10: nothing is read that is not read otherwise, and nothing is read otherwise."""
-    dice = Random(3)  # noqa: S311 - chance, no secret
-    seen: Counter[str] = Counter()
-    for _ in range(EXAMPLES):
-        line, stamp = line_of(dice), dice.choice(STAMPS)
-        quick, whole = read_plain(line, stamp), read_whole(line, stamp)
-        if quick is not None:
-            assert whole is not None, line
-            assert shown(quick) == shown(whole), line
-        seen["quick" if quick else "whole" if whole else "none"] += 1
-        if line and not line.isspace():
-            framed, *_ = decode_frame(line, stamp)
-            assert shown(framed) == shown(decode_line(line, stamp))
-    assert min(seen["quick"], seen["whole"], seen["none"]) > EXAMPLES / 20, seen
-
-
-def test_the_same_envelope_with_another_body_is_another_message():
-    """What is remembered of a line is its envelope alone."""
-    ends = b'"type":"create","from":"hyperty://a.ex/1","to":"hyperty://a.ex/2"'
-    for number in (1, 2, MAX_ID):
-        message = read_plain(b'{"id":%d,%b,"body":{"value":%d}}' % (number, ends, number), NOBODY)
-        assert message is not None
-        assert (message.id, message.body) == (number, {"value": number})
-    assert read_plain(b'{"id":%d,%b,"body":{}}' % (MAX_ID + 1, ends), NOBODY) is None
 
 
 DIALECTS = (

@@ -33,10 +33,10 @@ from specs.child import child_name
 from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message, MessageType
+from tests.fsm.sync.children.children_world import lone_children, told_children
+from tests.fsm.sync.observers.lone_routes import LoneReportRoutes, lone_observer_route
 from tests.support import lone_report
-from tests.support.children_world import lone_children, told_children
 from tests.support.lone_copy import lone_copy, told, without_steps
-from tests.support.lone_routes import LoneReportRoutes, lone_observer_route
 from transports.bodies import write_body
 
 Case = dict[str, Any]

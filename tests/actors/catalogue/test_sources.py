@@ -4,7 +4,6 @@ import os
 from contextlib import asynccontextmanager
 
 import pytest
-import trio
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
 from actors.catalogue.source import (
@@ -18,7 +17,7 @@ from actors.kit.http_client import ServerUrl, dial_public
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from specs.addresses.address import DOMAIN_KEYS
-from specs.limits.foreign_code import DESCRIPTOR_BYTES, FETCH_TIMEOUT, PACKAGE_BYTES
+from specs.limits.foreign_code import DESCRIPTOR_BYTES
 from tests.support.catalogues import STUB_B
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.trace.memory import MemoryTracer
@@ -65,21 +64,9 @@ def opened(request, tmp_path):
     return lambda: request.param(tmp_path)
 
 
-@pytest.mark.parametrize("path", FILES)
-async def test_a_file_is_returned_byte_for_byte(opened, path):
-    async with opened() as source:
-        assert await source.read(path, PACKAGE_BYTES) == FILES[path]
-
-
 async def test_a_file_of_the_largest_size_is_returned(opened):
     async with opened() as source:
         assert await source.read(STUB_B.path, 5) == FILES[STUB_B.path]
-
-
-async def test_a_larger_file_is_refused(opened):
-    async with opened() as source:
-        with pytest.raises(SourceAwayError, match="larger than 4 bytes"):
-            await source.read(STUB_B.path, 4)
 
 
 @pytest.mark.parametrize(
@@ -98,27 +85,7 @@ async def test_where_nothing_stands_nothing_is_given(opened, path):
             await source.read(path, DESCRIPTOR_BYTES)
 
 
-async def test_a_local_catalogue_is_read_again_each_time_and_by_many_at_once(opened):
-    async with opened() as source, trio.open_nursery() as nursery:
-        for _ in range(20):
-            nursery.start_soon(source.read, STUB_B.path, DESCRIPTOR_BYTES)
-
-
 # ---- directories
-
-
-def test_a_directory_that_is_not_there_has_nothing(tmp_path):
-    with pytest.raises(NotServedError):
-        trio.run(DirectorySource(tmp_path / "gone").read, STUB_B.path, 10)
-
-
-async def test_a_link_that_leads_out_of_the_catalogue_is_not_followed(tmp_path):
-    source = DirectorySource(lay(tmp_path))
-    (tmp_path / ".well-known/protocolstub/evil").symlink_to(tmp_path / "secret")
-    (tmp_path / ".well-known/hyperty").symlink_to("/etc")
-    for path in (".well-known/protocolstub/evil", ".well-known/hyperty/passwd"):
-        with pytest.raises(NotServedError):
-            await source.read(path, 10_000)
 
 
 async def test_a_place_without_a_regular_file_does_not_block(tmp_path):
@@ -151,34 +118,6 @@ async def test_an_invalid_answer_of_a_server_is_refused(said, why):
             await source.read(STUB_B.path, 10)
         await source.aclose()
     assert [call.segments for call in server.calls] == [tuple(STUB_B.path.split("/"))]
-
-
-async def test_a_server_that_says_nothing_is_not_waited_for(hasty_clock):
-    async def handler(_):
-        await trio.sleep_forever()
-
-    async with open_http_server(handler) as server:
-        source, began = HttpSource(ServerUrl.read(server.url)), trio.current_time()
-        with pytest.raises(SourceAwayError, match="no answer within 2 s"):
-            await source.read(STUB_B.path, 10)
-        assert trio.current_time() - began <= FETCH_TIMEOUT + 1
-        await source.aclose()
-
-
-async def test_a_private_server_is_not_dialled_for_another_domain():
-    """S15: not even asked; the name is judged by what it stands for when it is dialled."""
-
-    async def handler(_):
-        return Said()
-
-    async with open_http_server(handler) as server:
-        for host in ("127.0.0.1", "localhost"):
-            where = ServerUrl.read(f"http://{host}:{server.port}")
-            source = HttpSource(where, dial_public)
-            with pytest.raises(SourceAwayError, match="it is in a private network"):
-                await source.read(STUB_B.path, 10)
-            await source.aclose()
-        assert server.connections == 0
 
 
 async def test_an_unknown_name_is_away():

@@ -6,9 +6,8 @@ import pytest
 
 from actors.catalogue.errors import TrustFileError
 from actors.catalogue.source import BadPlaceError, Places, read_places
-from actors.catalogue.trust_file import KeyTrust, read_trust
+from actors.catalogue.trust_file import read_trust
 from actors.keys.signing import make_key
-from fsm.catalogue.descriptor import Reach
 from tests.support.catalogues import key_set
 
 TWO = '[[issuer]]\nname = "x"\nkeys = "{}"\n[[issuer]]\nname = "y"\nkeys = "{}"\n'
@@ -35,47 +34,6 @@ def write(tmp_path):
         return path
 
     return written
-
-
-WHOLE = """
-[domains."b.example"]
-keys = "b.json"
-publishers = ["acme"]
-reach = "anywhere"
-
-[domains."C.example"]
-keys = "first-use"
-
-[domains."*"]
-keys = "published"
-
-[publishers.acme]
-keys = "acme.json"
-"""
-
-
-def test_a_whole_file_is_read(write):
-    trust = read_trust(write(WHOLE))
-    said = trust.of("b.example")
-    assert (list(said.keys), said.terms.publishers, said.terms.reach) == (
-        ["b"], frozenset({"acme"}), Reach.ANYWHERE,
-    )  # fmt: skip
-    assert list(trust.publishers["acme"]) == ["acme"]
-
-
-def test_by_default_no_code_and_no_private_place_is_trusted(write):
-    said = read_trust(write(WHOLE)).of("c.example")
-    assert (said.keys, said.terms.publishers, said.terms.reach) == (
-        KeyTrust.FIRST_USE, frozenset(), Reach.PUBLIC,
-    )  # fmt: skip
-
-
-def test_a_star_stands_for_the_others(write):
-    assert read_trust(write(WHOLE)).of("d.example").keys is KeyTrust.PUBLISHED
-
-
-def test_without_a_star_the_others_are_not_trusted(write):
-    assert read_trust(write('[domains."b.example"]\nkeys = "b.json"')).of("d.example") is None
 
 
 @pytest.mark.parametrize(
@@ -115,34 +73,12 @@ def test_a_mistake_is_said(write, text, said):
     assert "\n" not in str(caught.value).partition("TOML")[0]
 
 
-def test_a_file_that_is_not_there_is_said(tmp_path):
-    with pytest.raises(TrustFileError, match="No such file"):
-        read_trust(tmp_path / "gone.toml")
-
-
 # ---- where catalogues are
 
 
 async def name_of(places: Places, domain):
     async with places.open(domain) as source:
         return None if source is None else (source.name, source.proves_domain)
-
-
-@pytest.mark.parametrize(
-    ("text", "domain", "name"),
-    [
-        ("b.ex=/srv/cat", "b.ex", ("/srv/cat", True)),
-        ("/srv/a=b/cat", "b.ex", ("/srv/a=b/cat", True)),
-        ("cat", "b.ex", ("cat", True)),
-        ("B.ex=https://catalogue.b.ex", "b.ex", ("https://catalogue.b.ex:443", True)),
-        ("b.ex=http://127.0.0.1:81/x/", "b.ex", ("http://127.0.0.1:81/x", False)),
-        ("https://catalogue.{domain}", "c.ex", ("https://catalogue.c.ex:443", True)),
-        ("/srv/{domain}", "c.ex", ("/srv/c.ex", True)),
-        ("b.ex=/srv/cat", "c.ex", None),
-    ],
-)
-async def test_a_place_is_found_for_a_domain(text, domain, name):
-    assert await name_of(read_places([text]), domain) == name
 
 
 async def test_a_domain_that_is_named_comes_before_all_others():
@@ -161,39 +97,10 @@ def test_an_invalid_place_is_reported(texts):
         read_places(texts)
 
 
-ISSUERS = """
-[[issuer]]
-name = "https://idp.example"
-keys = "b.json"
-audience = "a.example"
-clients = ["app", "other"]
-
-[[issuer]]
-name = "https://other.example"
-keys = "https://other.example/keys"
-"""
-
-
-def test_identity_providers_have_keys_audiences_and_clients(write):
-    first, second = read_trust(write(ISSUERS)).issuers.values()
-    assert (list(first.keys), first.audience, first.clients) == (
-        ["b"], frozenset({"a.example"}), frozenset({"app", "other"}),
-    )  # fmt: skip
-    assert (second.keys.text, second.audience) == (
-        "https://other.example:443/keys", frozenset(),
-    )  # fmt: skip
-
-
 @pytest.mark.parametrize("host", ["127.0.0.2", "[::1]", "localhost"])
 def test_an_identity_provider_on_this_machine_needs_no_tls(write, host):
     text = f'[[issuer]]\nname = "x"\nkeys = "http://{host}:1/keys"'
     assert read_trust(write(text)).issuers["x"].keys.text == f"http://{host}:1/keys"
-
-
-def test_a_domain_states_things_by_keys_of_its_own(write):
-    text = '[domains."b.example"]\nkeys = "published"\nstatements = "b.json"'
-    assert list(read_trust(write(text)).of("b.example").statements) == ["b"]
-    assert not read_trust(write(WHOLE)).of("b.example").statements
 
 
 @pytest.mark.parametrize(

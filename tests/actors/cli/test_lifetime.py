@@ -11,7 +11,6 @@ import trio.testing
 
 from actors.cli.group import ExitCode
 from actors.cli.lifetime import serve
-from actors.kit.log import _renderer
 from tests.support.command import ROOT
 
 HANGING = """
@@ -68,53 +67,10 @@ async def test_the_first_signal_drains(one):
     assert service.closed
 
 
-async def test_the_ready_line_reports_of_the_running_service():
-    reported = []
-
-    def ready(running):
-        reported.append(running)
-        tell_myself(signal.SIGTERM)
-
-    await serve(Service().open, ready)
-    assert reported == ["running"]
-
-
-async def test_what_writes_the_log_is_imported_before_anybody_is_served():
-    _renderer.cache_clear()
-    prepared = []
-
-    @asynccontextmanager
-    async def service():
-        prepared.append(_renderer.cache_info().currsize)
-        yield
-
-    await serve(service, lambda _: tell_myself(signal.SIGTERM))
-    assert prepared == [1]
-
-
-async def test_draining_takes_bounded_time(autojump_clock):
-    service = Service(closing=3600)
-    with trio.fail_after(5):
-        assert await serve(service.open, lambda _: tell_myself(signal.SIGTERM)) is ExitCode.OK
-    assert not service.closed
-
-
 async def test_a_second_signal_ends_at_once(autojump_clock):
     service, began = Service(closing=3600), trio.current_time()
     ended = await serve(service.open, lambda _: tell_myself(signal.SIGTERM, signal.SIGINT))
     assert (ended, trio.current_time()) == (ExitCode.INTERRUPTED, began)
-
-
-async def test_before_it_is_ready_a_signal_interrupts():
-    service = Service(opening=3600)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(interrupt_soon)
-        assert await serve(service.open, print) is ExitCode.INTERRUPTED
-
-
-async def interrupt_soon():
-    await trio.testing.wait_all_tasks_blocked()
-    tell_myself(signal.SIGINT)
 
 
 @pytest.mark.parametrize(("signals", "code"), [(1, ExitCode.FAILED), (2, ExitCode.INTERRUPTED)])

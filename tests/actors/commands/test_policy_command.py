@@ -1,20 +1,14 @@
 """`python -m actors policy`, and a node that is given policies, as processes."""
 
 import json
-import signal
-from contextlib import asynccontextmanager
 
 import orjson
 import pytest
-import trio
 
 from actors.cli.group import ExitCode
 from fsm.policy.schema import policy_schema
-from tests.support.command import ROOT, serving, typed
-from tests.support.node.node_peer import Peer
+from tests.support.command import ROOT, typed
 from tests.support.node.policing import one_policy, rule
-from transports.link import Kind
-from transports.system import open_system_network
 
 HOURS = one_policy(
     rule("closed", 'effect = "deny"\nreason = "it is late"\ntarget.actionType.equals = "create"\n'
@@ -93,27 +87,6 @@ def test_two_files_with_the_same_set_are_refused(tmp_path):
         assert "give it another" in ended.err[0]
 
 
-@pytest.mark.parametrize(
-    ("more", "decision", "policy"),
-    [
-        (("--at", "2026-11-21T20:00:00"), "deny", "s/p/closed"),
-        (("--at", "2026-11-21T12:00:00", "--user", "user://idp.ex/a", "--role", "staff"),
-         "permit", "s/p/staff"),
-        (("--at", "2026-11-21T12:00:00"), "deny", "s/p/staff"),
-        (("--at", "2026-11-21T18:30:00", "--zone", "America/New_York", "--user", "user://i.ex/a"),
-         "deny", "s/p/closed"),
-        (("--at", "2026-11-21T20:00:00+03:00", "--user", "user://i.ex/a"), "permit", "default"),
-    ],
-)  # fmt: skip
-def test_a_decision_is_explained(more, decision, policy, tmp_path):
-    files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
-    ended = typed("policy", "explain", *files, *more, "--json")
-    assert ended.status == ExitCode.OK
-    reported = orjson.loads(ended.out[0])
-    assert (reported["decision"], reported["policy"]) == (decision, policy)
-    assert [one["path"] for one in reported["findings"]] == ["s", "s/p", "s/p/closed", "s/p/staff"]
-
-
 def test_an_explanation_for_people_names_rule_cause_and_values(tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
     ended = typed("policy", "explain", *files, "--at", "2026-11-21T20:00:00")
@@ -176,87 +149,6 @@ def test_the_schema_is_printed():
 
 
 # ---- a node with policies, over a real socket
-
-
-@asynccontextmanager
-async def talking(*options: str):
-    command = ("node", "--domain", "a.ex", "--allow-legacy", *options)
-    async with serving(*command) as node, open_system_network() as network:
-        link = await network.dial(Kind.WEBSOCKET, node.url)
-        yield node, await Peer(link, "hyperty-runtime://a.ex/ra").open()
-        await link.aclose()
-
-
-async def denied(peer: Peer) -> str | None:
-    answer = await peer.ask("create", f"{peer.runtime}/ua", "hyperty://a.ex/nobody")
-    return answer.body["description"] if answer.code == 403 else None
-
-
-def saying(reason: str) -> str:
-    only = f'effect = "deny"\nreason = "{reason}"\ntarget.actionType.equals = "create"'
-    return one_policy(rule("r", only))
-
-
-async def test_a_node_reads_its_policies_again_at_sighup(tmp_path):
-    file = written(tmp_path, saying("one"))
-    async with talking("--policy", file) as (node, peer):
-        assert await denied(peer) == "one"
-        written(tmp_path, saying("two"))
-        node.process.send_signal(signal.SIGHUP)
-        with trio.fail_after(30):
-            while await denied(peer) == "one":
-                pass  # each look is a message there and back
-        assert await denied(peer) == "two"
-
-        written(tmp_path, "id = ")
-        node.process.send_signal(signal.SIGHUP)
-        assert [await denied(peer) for _ in range(50)] == ["two"] * 50
-        assert await node.stop() == ExitCode.OK
-
-
-async def test_options_say_what_happens_to_what_no_policy_is_about(tmp_path):
-    opens = 'effect = "permit"\ntarget.actionType.equals = "open"'
-    file = written(tmp_path, one_policy(rule("r", opens)))
-    async with talking("--policy", file, "--policy-default", "deny") as (_, peer):
-        assert await denied(peer) == "blocked by policy"
-
-
-async def test_a_folder_stands_for_its_files(tmp_path):
-    written(tmp_path, saying("folder"))
-    async with talking("--policy", str(tmp_path)) as (_, peer):
-        assert await denied(peer) == "folder"
-
-
-ECHO = ("--name", "rb", "--hyperty", "echo=actors.hyperties:Echo", "--p2p", "none")
-
-
-async def refusal(peer: Peer, url: str) -> str | None:
-    """Why a runtime refuses a request of another one."""
-    answer = await peer.ask("create", f"{peer.runtime}/ua", url, value=1)
-    return answer.body["description"] if answer.code == 403 else None
-
-
-def to_hyperties(reason: str) -> str:
-    return saying(reason) + 'target.msgTo.like = "hyperty://*"\n'
-
-
-async def test_a_runtime_reads_its_policies_again_at_sighup(tmp_path):
-    file = written(tmp_path, to_hyperties("one"))
-    async with (
-        talking() as (node, peer),
-        serving("runtime", "--domain", "a.ex", "--node", node.url, *ECHO, "--policy", file) as echo,
-    ):
-        url = echo.ready["hyperties"]["echo"]
-        assert await refusal(peer, url) == "one"
-        written(tmp_path, to_hyperties("two"))
-        echo.process.send_signal(signal.SIGHUP)
-        with trio.fail_after(60):
-            while await refusal(peer, url) == "one":
-                pass  # each look is a message there and back
-        written(tmp_path, "id = ")
-        echo.process.send_signal(signal.SIGHUP)
-        assert [await refusal(peer, url) for _ in range(10)] == ["two"] * 10
-        assert await echo.stop() == ExitCode.OK
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "policies").glob("*.toml")))

@@ -68,7 +68,3 @@ def test_the_summary_of_a_command_is_the_one_of_its_module(name):
     command = CommandGroup().get_command(None, name)
     assert command.name == name
     assert command.help
-
-
-def test_an_unknown_command_is_a_usage_error():
-    assert CommandGroup().get_command(None, "frobnicate") is None

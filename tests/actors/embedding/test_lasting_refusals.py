@@ -3,9 +3,6 @@
 import pytest
 
 import actors
-from specs.limits import protocol as limits
-
-LASTING = {400, 403, 404, 413}
 
 
 class Caller(actors.Hyperty):
@@ -34,19 +31,3 @@ async def test_an_object_of_a_scheme_that_the_node_does_not_know_is_malformed(sc
         await caller.report(schema, {}).__aenter__()
     assert caught.value.code == 400
     assert "try again" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("to", "value"),
-    [
-        ("no address", 1),
-        ("hyperty://a.example/nobody", 1),
-        ("hyperty://a.example/nobody", "x" * (limits.MAX_JSON_TEXT + 1)),
-        ("hyperty://a.example/nobody", ["x" * limits.MAX_JSON_TEXT] * 4),
-    ],
-)
-async def test_a_request_that_can_never_be_granted_has_a_code_that_lasts(to, value, caller):
-    answer = await caller.request(to, value)
-    assert answer.code in LASTING
-    assert "retryAfter" not in answer.body
-    assert "again" not in answer.body["description"]

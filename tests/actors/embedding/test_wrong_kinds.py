@@ -1,11 +1,8 @@
 """An argument of a wrong kind is a `TypeError` at the call; a path may be text or an object."""
 
-import os
 import re
 from contextlib import asynccontextmanager
-from pathlib import Path
 
-import attrs
 import pytest
 
 import actors
@@ -140,19 +137,6 @@ def test_a_wrong_kind_is_refused_at_once(call, why):
     assert "s3cret" not in str(raised.value)
 
 
-@pytest.mark.parametrize(
-    ("wrong", "why"),
-    [
-        ({"user": "bob"}, "'bob' is no address"),
-        ({"user": "hyperty://a.example/1"}, "is no user such as user://a.example/bob"),
-        ({"stub_idle": -1}, "'stub_idle' must be >= 1.0"),
-    ],
-)
-def test_a_wrong_value_is_refused_at_once(wrong, why):
-    with pytest.raises((ValueError, actors.ProtoflyError), match=why):
-        runtime_config(**wrong)
-
-
 @pytest.mark.parametrize("verb", ["response", "fetch"])
 async def test_a_verb_that_is_no_request_is_refused_at_once(verb, autojump_clock):
     """It would have no answer."""
@@ -191,52 +175,3 @@ async def test_a_wrong_kind_is_refused_by_each_method(autojump_clock):
                 with pytest.raises(TypeError, match=re.escape(why)):
                     await call(target)
         assert (dict(reported.value), plain.state) == ({"a": 1}, "running")
-
-
-@attrs.frozen
-class Elsewhere:
-    """A path as another library has it."""
-
-    path: Path
-
-    def __fspath__(self):
-        return os.fspath(self.path)
-
-
-@pytest.mark.parametrize("kind", [str, Path, Elsewhere])
-def test_a_path_is_text_or_an_object(kind, tmp_path):
-    file = tmp_path / "file"
-    given = kind(file)
-    assert runtime_config(store=given, identity=given).store == file
-    assert actors.NodeConfig(domain="a.example", registry=given, state=given).registry == file
-    assert actors.PolicyConfig(files=[given]).files == (file,)
-    assert actors.TokenFile(given) is not None
-    file.write_text("a-token\n")
-    assert actors.TokenFile(given).read() == "a-token"
-    refreshed = oauth(refresh=given)
-    assert (refreshed.refresh, refreshed.secret) == (file, "s3cret")
-    with pytest.raises(actors.ProtoflyError, match="no TOML"):
-        actors.read_trust(given)
-    with pytest.raises(actors.ProtoflyError, match="no JSON"):
-        actors.read_key(given)
-    with pytest.raises(actors.ProtoflyError, match="No such file"):
-        actors.read_key(kind(tmp_path / "absent"))
-    assert actors.read_places([given]) is not None
-    if kind is not str:
-        assert oauth(secret=given).secret == file
-
-
-@pytest.mark.parametrize("kind", [str, Elsewhere])
-async def test_a_trace_and_a_store_have_paths_of_any_kind(kind, tmp_path):
-    network, store = MemoryNetwork(), tmp_path / "store"
-    async with (
-        actors.open_node("a.example", network=network, trace=kind(tmp_path / "trace")) as node,
-        actors.open_runtime(
-            "a.example", "ra", node=node.url, network=network, store=kind(store)
-        ) as runtime,
-        await runtime.deploy(Plain) as plain,
-        plain.report("comm", {}, name="x", store=True),
-    ):
-        pass
-    assert store.exists()
-    assert list((tmp_path / "trace").glob("run=*/node=node.a.example/*"))

@@ -17,8 +17,6 @@ from actors.runtime.config import RuntimeConfig
 from fsm.bus.transactions import DeduplicationWindow, TransactionsCore
 from fsm.judge.trace_line import Claim, Verdict, read_record
 from fsm.judge.verdict import judge
-from fsm.machines.stub_connection import Trigger
-from fsm.session.stub_client import StubClientCore
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
@@ -89,45 +87,6 @@ async def test_an_undeclared_step_of_a_hyperty_is_reported_and_affects_no_other_
         f'event="monitor violation" actor={clumsy} machine=address key={KEY}'
         " state=[*] trigger=release"
     )
-
-
-async def test_one_that_missteps_again_and_again_ends_alone(autojump_clock):
-    async with open_world() as world:
-        clumsy = await world.runtime.deploy("clumsy", Misstep)
-        neighbour = await world.runtime.deploy("neighbour", Misstep)
-        for _ in range(4):
-            await world.caller.request(clumsy, TASK)
-        await trio.testing.wait_all_tasks_blocked()
-
-        assert (await world.caller.request(clumsy, 1)).code == Code.NOT_FOUND
-        assert (await world.caller.request(neighbour, 1)).code == Code.OK
-        assert world.runtime.counters.monitor_violations == 4
-
-
-async def test_a_stub_that_missteps_goes_and_another_comes(autojump_clock, monkeypatch):
-    async with open_world() as world:
-        neighbour = await world.runtime.deploy("neighbour", Misstep)
-        (stub,) = (await world.runtime.registry.view()).node_stubs
-        with monkeypatch.context() as broken:
-            broken.setattr(StubClientCore, "note_life", built_again)
-            await world.caller.request("hyperty://a.ex/nobody", 1)
-            await trio.testing.wait_all_tasks_blocked()
-
-        assert world.refused() == [(stub, "stub_connection", stub, "live", "constructed")]
-        assert (await world.caller.request(neighbour, 1)).code == Code.OK
-        # Another stub asks; but the node keeps the session for the token that is lost.
-        answer = await world.caller.request("hyperty://a.ex/nobody", 1)
-        assert (answer.code, answer.body["description"]) == (503, HELD)
-        assert stub not in (await world.runtime.registry.view()).node_stubs
-        assert world.runtime.counters.monitor_violations == 1
-    assert world.judged().by_claim == {Claim.REFUSED_STEP: 1}
-
-
-HELD = "the session of this runtime has another token"
-
-
-def built_again(core, now):
-    core._step(Trigger.CONSTRUCTED)
 
 
 async def test_a_core_part_that_missteps_ends_the_runtime_and_the_trace_says_why(

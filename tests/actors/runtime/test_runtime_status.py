@@ -2,7 +2,6 @@
 
 from contextlib import asynccontextmanager
 
-import pytest
 import trio
 
 from actors.embedding import Runtime
@@ -13,7 +12,6 @@ from actors.runtime.app import open_runtime
 from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.registry.registrations import RuntimeStatus
-from specs.message import MessageType
 from tests.support.node.node_peer import Peer
 from tests.support.runtime.domain import counted_bytes
 from tests.support.trace.memory import MemoryTracer
@@ -74,36 +72,6 @@ async def test_the_status_of_a_runtime_follows_its_session(autojump_clock):
     assert seen == ["created", "live", "disconnected"]
 
 
-async def run_node(network, config, task_status):
-    """Run a node until its scope is cancelled."""
-    with trio.CancelScope() as scope:
-        async with open_node(config, network, MemoryTracer()) as node:
-            task_status.started((node, scope))
-            await trio.sleep_forever()
-
-
-async def test_a_lost_node_is_a_change_and_its_return_another(autojump_clock):
-    network, config = MemoryNetwork(), NodeConfig(domain=D, listen="127.0.0.1:40500")
-    async with trio.open_nursery() as nursery:
-        node, scope = await nursery.start(run_node, network, config)
-        async with runtime_on(network, node) as runtime:
-            await runtime.enter()
-            await until(runtime, "live")
-            scope.cancel()
-            await until(runtime, "disconnected")
-            await nursery.start(run_node, network, config)
-            await runtime.order("ua", MessageType.READ, f"domain://registry.{D}", {"resource": RA})
-            await until(runtime, "live")
-        nursery.cancel_scope.cancel()
-
-
-async def until(runtime, value):
-    with trio.fail_after(600):
-        async for status in runtime.status.changes():
-            if status == value:
-                return
-
-
 async def test_a_stub_without_a_session_is_sent_no_status(world):
     registry, stub = f"{RA}/registry", f"{RA}/protostub/1"
     await world.component(registry)
@@ -161,68 +129,3 @@ async def test_the_node_reports_a_runtime_when_it_is_lost(autojump_clock):
         assert await follower.silence()
         await again.post("update", RA, STATUS, value="live")
         assert (await follower.hear()).body["value"] == "live"
-
-
-async def test_the_node_reports_a_session_that_ends_without_a_word(autojump_clock):
-    async with domain() as (network, node):
-        peer, _, follower = await live_peer(network, node)
-        await peer.control("close")
-        assert (await follower.hear()).body["value"] == "disconnected"
-        assert await follower.silence()
-
-
-@pytest.mark.parametrize("ending", ["close", "cut"])
-async def test_the_node_repeats_nothing_that_the_runtime_has_said(ending, autojump_clock):
-    """STB-05: each change is one event."""
-    async with domain() as (network, node):
-        peer, link, follower = await live_peer(network, node)
-        await peer.post("update", RA, STATUS, value="disconnected")
-        assert (await follower.hear()).body["value"] == "disconnected"
-        await (peer.control("close") if ending == "close" else link.aclose())
-        assert await follower.silence()
-
-
-async def test_a_newer_link_is_no_loss(autojump_clock):
-    """MN-06: the session goes from link to link."""
-    async with domain() as (network, node):
-        peer, _, follower = await live_peer(network, node)
-        again = Peer(await network.dial(Kind.WEBSOCKET, node.url), RA)
-        assert (await again.control("re-open", runtimeURL=RA, token=peer.token)).code == 200
-        assert await follower.silence()
-
-
-async def test_a_status_that_is_not_published_is_not_heard(autojump_clock):
-    """S3: the owner allows it, or nobody hears it."""
-    async with domain() as (network, node), peer_on(network, node) as peer:
-        assert await subscribe(peer) == 403
-        async with runtime_on(network, node) as runtime:
-            await runtime.enter()
-            await trio.testing.wait_all_tasks_blocked()
-            assert await subscribe(peer) == 403
-        assert await peer.silence()
-
-
-async def test_nobody_else_publishes_the_status_of_a_runtime(autojump_clock):
-    async with (
-        domain() as (network, node),
-        peer_on(network, node) as peer,
-        peer_on(network, node, f"hyperty-runtime://{D}/rc") as other,
-        runtime_on(network, node, publish_status=True) as runtime,
-    ):
-        await runtime.enter()
-        await trio.testing.wait_all_tasks_blocked()
-        assert await subscribe(peer) == 200
-        await other.post("update", RA, STATUS, value="disconnected")
-        assert await peer.silence()
-
-
-@pytest.mark.parametrize("part", ["", "/ua", "/status/x", "/registry"])
-async def test_no_other_part_of_a_runtime_is_heard_by_others(part, autojump_clock):
-    async with (
-        domain() as (network, node),
-        peer_on(network, node) as peer,
-        runtime_on(network, node, publish_status=True) as runtime,
-    ):
-        await runtime.enter()
-        await trio.testing.wait_all_tasks_blocked()
-        assert await subscribe(peer, f"{RA}{part}") == 403

@@ -1,7 +1,6 @@
 """A called hyperty knows who calls: by its node, by a link, and within its runtime."""
 
 from contextlib import AsyncExitStack, asynccontextmanager
-from hashlib import sha256
 
 import attrs
 import pytest
@@ -9,12 +8,11 @@ import trio
 from typing_extensions import override
 
 import actors
-from actors.kit.trace import user_digest
 from actors.node.login.provider import Admission
 from actors.pipe.process import ProcessSandboxes
 from actors.runtime.isolation import HypertyCode
 from actors.sandbox.sandbox import open_local_sandbox
-from specs.identity import SenderIdentity, VouchedBy, said_by
+from specs.identity import SenderIdentity, VouchedBy
 from specs.message import MessageType
 from tests.support.node.issuer import Issuer, login_by
 from tests.support.trace.memory import MemoryTracer
@@ -24,11 +22,6 @@ from transports.memory import MemoryNetwork
 A, B = "a.example", "b.example"
 ALICE, BOB = f"user://idp.{A}/alice", f"user://idp.{B}/bob"
 FORGED = {"runtime": f"hyperty-runtime://{B}/rb", "user": BOB, "vouchedBy": "identity-provider"}
-IDP = VouchedBy.IDENTITY_PROVIDER
-
-
-def runtime_of(domain, name):
-    return f"hyperty-runtime://{domain}/{name}"
 
 
 class Keeper(actors.Hyperty):
@@ -121,42 +114,6 @@ async def greeting(caller, called):
     return (await caller.request(called.url)).body["value"]
 
 
-async def test_in_a_runtime_the_caller_is_its_user(autojump_clock):
-    async with open_domains(A) as world:
-        here = await world.runtime(A, "ra", ALICE)
-        caller, called = await here.deploy(Keeper), await here.deploy(Keeper)
-        assert await greeting(caller, called) == [here.url, ALICE, "identity-provider"]
-        answer = await caller.request(called.url)
-        assert answer.identity == SenderIdentity(here.url, ALICE, IDP)
-
-
-async def test_without_a_login_the_caller_is_a_runtime(autojump_clock):
-    async with open_domains(A) as world:
-        here, there = await world.runtime(A, "ra"), await world.runtime(A, "rb")
-        caller = await here.deploy(Keeper)
-        for runtime in (here, there):
-            assert await greeting(caller, await runtime.deploy(Keeper)) == [here.url, None, "none"]
-
-
-async def test_by_the_node_both_ends_know_each_other(autojump_clock):
-    async with open_domains(A) as world:
-        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb", BOB)
-        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
-        answer = await caller.request(called.url)
-        assert answer.body["value"] == [here.url, ALICE, "identity-provider"]
-        assert answer.identity == SenderIdentity(there.url, BOB, IDP)
-
-
-async def test_the_own_word_of_a_hyperty_counts_nowhere(autojump_clock):
-    async with open_domains(A) as world:
-        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb")
-        caller = await here.deploy(Keeper)
-        for called in (await here.deploy(Keeper), await there.deploy(Keeper)):
-            body = {"value": 1, "identity": FORGED}
-            answer = await caller.ask(called.url, MessageType.CREATE, body)
-            assert answer.body["value"] == [here.url, ALICE, "identity-provider"]
-
-
 async def test_a_hyperty_in_a_sandbox_knows_its_caller_too_and_cannot_lie(
     autojump_clock, monkeypatch
 ):
@@ -182,20 +139,6 @@ class Liar(actors.Hyperty):
         body = {"identity": FORGED, "value": 1}
         answer = await self.ask(to, MessageType.CREATE, body)
         return [[caller.runtime, caller.user, caller.vouched_by.value], answer.body["value"]]
-
-
-async def test_invitations_say_whose_they_are(autojump_clock):
-    """Also those that the sync manager of the own runtime passes on."""
-    async with open_domains(A) as world:
-        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb", BOB)
-        reporter = await here.deploy(Keeper)
-        for runtime in (here, there):
-            called = Keeper()
-            other = await runtime.deploy(lambda called=called: called)
-            async with reporter.report("comm", {"a": 1}) as reported:
-                await reported.invite(other.url)
-                await called.came.wait()
-            assert called.heard == [("invited", SenderIdentity(here.url, ALICE, IDP))]
 
 
 class Live:
@@ -238,39 +181,3 @@ async def test_another_domains_node_is_believed_about_its_own(user, known, autoj
         assert answer.identity == SenderIdentity(there.url, *known)
         # There the runtime of this domain is a visitor with a login.
         assert answer.body["value"] == [here.url, ALICE, "identity-provider"]
-
-
-@pytest.mark.parametrize("runtime", [runtime_of(A, "ra"), runtime_of("c.example", "rc")])
-def test_another_domains_node_is_not_believed_about_others(runtime):
-    assert said_by(B, SenderIdentity(runtime, BOB, VouchedBy.DOMAIN)) is None
-    assert said_by(B, None) is None
-
-
-class NoStrangers(actors.Policy):
-    """Lets in what users send; parts of runtimes send without one."""
-
-    @override
-    def refusal(self, message, by):
-        is_strange = message.identity is None or message.identity.user is None
-        return "log in first" if is_strange and message.from_.startswith("hyperty:") else None
-
-
-@pytest.mark.parametrize(("user", "code"), [(ALICE, 200), (None, 403)])
-async def test_a_policy_of_a_runtime_asks_for_the_user(user, code, autojump_clock):
-    async with open_domains(A) as world:
-        here = await world.runtime(A, "ra", user)
-        there = await world.runtime(A, "rb", BOB, policy=NoStrangers())
-        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
-        assert (await caller.request(called.url)).code == code
-
-
-async def test_traces_have_digests_of_users_and_no_names(autojump_clock):
-    async with open_domains(A) as world:
-        here, there = await world.runtime(A, "ra", ALICE), await world.runtime(A, "rb", BOB)
-        caller, called = await here.deploy(Keeper), await there.deploy(Keeper)
-        await greeting(caller, called)
-        text = repr(world.tracer.records)
-        assert "alice" not in text
-        users = {fact.user for fact in world.tracer.facts if fact.from_ == caller.url}
-        assert users == {user_digest(ALICE), None}
-        assert user_digest(ALICE) == sha256(ALICE.encode()).hexdigest()[:16]

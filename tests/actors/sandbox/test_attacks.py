@@ -16,9 +16,9 @@ import orjson
 import pytest
 
 from fsm.limits import timers
+from tests.actors.sandbox.sandbox_world import H, open_sandbox_world, sandboxes_of
 from tests.support.packages import StubCode, code_of, zipped
 from tests.support.runtime import attacks
-from tests.support.runtime.sandbox_world import H, open_sandbox_world, sandboxes_of
 
 pytestmark = pytest.mark.timeout(240)
 

@@ -34,14 +34,6 @@ def imported():
     return [set(orjson.loads(line)) for line in ended.stdout.splitlines()]
 
 
-def test_a_process_for_stubs_imports_no_hyperties(imported):
-    stub, hyperty = imported
-    of_hyperties = {"actors.sandbox.hyperties", "actors.runtime.hyperty.host", "fsm.sync.copy"}
-    assert "actors.runtime.stubs.node_stub" in stub
-    assert stub.isdisjoint(of_hyperties)
-    assert hyperty >= of_hyperties
-
-
 def test_no_sandbox_process_imports_what_keys_need(imported):
     for one in imported:
         assert one.isdisjoint(OF_RUNTIMES)

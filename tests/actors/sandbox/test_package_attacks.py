@@ -13,9 +13,9 @@ from specs.identity import SenderIdentity
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
+from tests.actors.sandbox.sandbox_world import S, open_sandbox_world
 from tests.support.packages import StubCode, code_of, zipped
 from tests.support.runtime.runtime_parts import R
-from tests.support.runtime.sandbox_world import S, open_sandbox_world
 from tests.support.wire.wire import event
 
 pytestmark = pytest.mark.timeout(240)

@@ -54,11 +54,11 @@ from specs.message import Message, MessageType, instance_id, reply_to
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 from specs.trace import Kind as Of
 from specs.trace import Op
+from tests.actors.node.connectors.back_ends import PeopleFake, RecordsFake, RelaysFake
 from tests.conformance.play.names import Names, says_the_same
 from tests.conformance.play.network import ScenarioNetwork
 from tests.conformance.play.route import DOUBLED, Observer
 from tests.conformance.play.script import LOST, UNSAID, WIRE, Line, Scenario
-from tests.support.node.back_ends import PeopleFake, RecordsFake, RelaysFake
 from transports.codec import decode_frame, decode_line, encode
 from transports.errors import DialError, LinkError
 from transports.link import Kind, Link

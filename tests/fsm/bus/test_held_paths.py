@@ -30,25 +30,3 @@ def test_a_domain_is_held_until_the_last_resource_is_unsubscribed(held):
     held.record_message(request(MessageType.UNSUBSCRIBE, {"resources": ["comm://b.ex/1/changes"]}))
     assert not held.holds("b.ex")
     assert len(held) == 0
-
-
-def test_a_subscription_without_a_list_is_of_its_receiver():
-    held, to = HeldPaths(), "comm://b.ex/1/subscription"
-    held.record_success(request(MessageType.SUBSCRIBE, {}, to))
-    held.record_success(request(MessageType.SUBSCRIBE, {}, to))
-    assert len(held) == 1
-    held.record_message(request(MessageType.UNSUBSCRIBE, {}, to))
-    assert not held.holds("b.ex")
-
-
-@pytest.mark.parametrize("kind", [MessageType.READ, MessageType.UNSUBSCRIBE, MessageType.EXECUTE])
-def test_other_requests_hold_nothing(kind):
-    held = HeldPaths()
-    held.record_success(request(kind, {"resource": "comm://b.ex/1"}))
-    assert len(held) == 0
-
-
-def test_what_runtimes_follow_over_their_link_holds_no_stub():
-    held = HeldPaths()
-    held.record_success(request(MessageType.SUBSCRIBE, {}, "hyperty-runtime://b.ex/rb/registry"))
-    assert not held.holds("b.ex")

@@ -1,21 +1,10 @@
 """Who may send over which link, and what waits for the proof of that (I-B10, S1)."""
 
-import math
-from collections import defaultdict
-
-from hypothesis import given
-from hypothesis import strategies as st
-
 from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
 from specs.limits.p2p import (
-    FORGERIES,
     HELD_BYTES,
     HELD_BYTES_IN_ALL,
-    HELD_IN_ALL,
-    HELD_MESSAGES,
-    PROOF_TIMEOUT,
 )
-from specs.limits.protocol import ERROR_WINDOW
 from specs.trace import Op
 
 RB, RC = "hyperty-runtime://b.ex/rb", "hyperty-runtime://b.ex/rc"
@@ -28,25 +17,6 @@ def linked():
     for link, remote in LINKS.items():
         senders.add_link(link, remote)
     return senders
-
-
-def test_a_peer_speaks_for_its_own_runtime_and_for_no_other():
-    senders = linked()
-    for address, standing in {
-        RB: SenderProof.PROVEN,
-        f"{RB}/registry": SenderProof.PROVEN,
-        f"{RB}2": SenderProof.FOREIGN,
-        f"{RB}2/sm": SenderProof.FOREIGN,
-        RC: SenderProof.FOREIGN,
-        "hyperty-runtime://b.ex": SenderProof.FOREIGN,
-        "domain://registry.b.ex": SenderProof.FOREIGN,
-        "domain-idp://b.ex": SenderProof.FOREIGN,
-        "global://registry": SenderProof.FOREIGN,
-        HB: SenderProof.UNKNOWN,
-        f"comm://b.ex/{RB}": SenderProof.UNKNOWN,
-    }.items():
-        assert senders.sender_proof("PQ", address) is standing
-    assert senders.sender_proof("no link", RB) is SenderProof.FOREIGN
 
 
 def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
@@ -63,28 +33,6 @@ def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
     assert senders.sender_proof("PQ", HB) is SenderProof.UNKNOWN
 
 
-def test_forgeries_are_counted_by_link_and_over_a_minute():
-    senders = linked()
-    early = [senders.count_forgery("PQ", 0.0) for _ in range(FORGERIES - 1)]
-    early += [senders.count_forgery("PC", 1.0), senders.count_forgery("PQ", ERROR_WINDOW)]
-    assert not any(early)
-    late = [senders.count_forgery("PQ", ERROR_WINDOW) for _ in range(FORGERIES - 1)]
-    assert late == [False] * (FORGERIES - 2) + [True]
-    senders.remove_link("PQ")
-    assert not senders.count_forgery("PQ", ERROR_WINDOW)
-
-
-def test_waiting_messages_are_bounded_for_each_link_and_for_all():
-    senders = LinkSenders()
-    links = [f"link {number}" for number in range(HELD_IN_ALL // HELD_MESSAGES + 1)]
-    for link in links:
-        senders.add_link(link, RB)
-        taken = [senders.hold(link, HB, 0, 0.0) for _ in range(HELD_MESSAGES + 1)]
-        assert taken[-1] is Holding.FULL
-    assert taken == [Holding.FULL] * (HELD_MESSAGES + 1)
-    assert len(senders.take_overdue(PROOF_TIMEOUT)) == HELD_IN_ALL
-
-
 def test_bytes_that_no_longer_wait_leave_room_for_others():
     """However often a link has filled its room, or all links theirs."""
     senders = linked()
@@ -92,66 +40,3 @@ def test_bytes_that_no_longer_wait_leave_room_for_others():
         assert senders.hold("PQ", HB, 1, now, HELD_BYTES) is Holding.ASK
         assert senders.hold("PQ", HB, 2, now, 1) is Holding.FULL
         assert len(senders.set_owner(HB, None)[1]) == 1
-
-
-_STEPS = st.one_of(
-    st.tuples(st.just("send"), st.sampled_from(sorted(LINKS)), st.sampled_from([HB, HC])),
-    st.tuples(st.just("owned"), st.sampled_from([HB, HC]), st.sampled_from([RB, RC, None])),
-    st.tuples(st.just("doubted"), st.sampled_from([HB, HC]), st.none()),
-    st.tuples(st.just("closed"), st.sampled_from(sorted(LINKS)), st.none()),
-    st.tuples(st.just("time"), st.floats(0.1, 3.0), st.none()),
-)
-
-
-class Model:
-    """What was sent and not yet decided, beside the core."""
-
-    def __init__(self):
-        self.senders, self.now, self.number = linked(), 0.0, 0
-        self.waiting = defaultdict(list)
-        self.said = {}
-
-    def send(self, link, from_):
-        self.number += 1
-        standing = self.senders.sender_proof(link, from_)
-        if standing is SenderProof.PROVEN:
-            assert self.said[from_] == LINKS[link]
-            assert not self.waiting[link, from_]
-        elif standing is SenderProof.UNKNOWN:
-            item = (link, from_, self.number)
-            self.senders.hold(link, from_, item, self.now)
-            self.waiting[link, from_].append(item)
-
-    def owned(self, entity, owner):
-        self.said[entity] = owner
-        self.decide(self.senders.set_owner(entity, owner)[1], owner)
-        self.senders.sweep()
-        assert not any(queue for (_, from_), queue in self.waiting.items() if from_ == entity)
-
-    def doubted(self, entity, _):
-        self.senders.forget_owner(entity)
-        self.said.pop(entity, None)
-
-    def closed(self, link, _):
-        self.senders.remove_link(link)
-
-    def time(self, seconds, _):
-        self.now += seconds
-        self.decide([(item, False) for item in self.senders.take_overdue(self.now)], None)
-        assert self.senders.deadline() > self.now
-
-    def decide(self, decided, owner):
-        for item, is_proven in decided:
-            link, from_, _ = item
-            assert self.waiting[link, from_].pop(0) == item
-            assert is_proven == (owner is not None and LINKS[link] == owner)
-
-
-@given(st.lists(_STEPS, max_size=60))
-def test_each_message_is_decided_once_in_the_order_of_its_sender_and_only_by_a_registry(steps):
-    """I-B10: whatever comes in between."""
-    model = Model()
-    for what, first, second in steps:
-        getattr(model, what)(first, second)
-    model.decide([(item, False) for item in model.senders.take_overdue(math.inf)], None)
-    assert not any(model.waiting.values())

@@ -1,14 +1,11 @@
 """A node releases the stub of another domain that was idle (PFY-03, MN-19, STB-15)."""
 
-import math
-
 import pytest
 
 from fsm.machines.stub_connection import State
-from specs.limits.foreign_code import FOREIGN_DOMAINS
 from specs.limits.protocol import PEER_OFFENCES
 from specs.message import Message, MessageType, reply_to, stamped
-from tests.support.foreign_table import NODE, STUB, B, Table
+from tests.fsm.catalogue.foreign_table import NODE, STUB, B, Table
 
 SM = "domain://msg-node.b.ex/sm"
 IDLE = 60.0
@@ -43,23 +40,6 @@ def ends(calls):
     return [(one.kind, one.stub, one.why) for one in calls] == [("end", STUB, "it was idle")]
 
 
-def test_an_idle_stub_ends_and_its_successor_has_another_name(table):
-    assert ends(tick(table, 1 + IDLE))
-    assert table.core.deadline() == math.inf
-    assert table.gone(STUB, "ended", 62) == []
-    *_, opened = table.send(asked(2), 63)
-    assert opened.stub == f"{STUB}/2"
-
-
-def test_messages_that_come_while_it_ends_wait_for_the_successor_in_order(table):
-    tick(table, 1 + IDLE)
-    assert table.send(asked(2), 61) == []
-    assert table.send(asked(3), 61) == []
-    _, opened = table.gone(STUB, "ended", 62)
-    _, *handed = table.ready(opened.stub, 62)
-    assert [one.entry.message.id for one in handed] == [2, 3]
-
-
 def test_messages_that_wait_are_refused_if_the_node_leaves(table):
     tick(table, 1 + IDLE)
     table.send(asked(2), 61)
@@ -79,13 +59,6 @@ def test_messages_that_wait_for_the_successor_of_an_offender_are_refused(table):
     assert (refused.kind, refused.message.id, refused.code) == ("refuse", 2, 503)
 
 
-def test_an_open_request_keeps_the_stub_until_nobody_waits_any_more(table):
-    table.send(asked(2), 1 + IDLE - 1)
-    assert table.core.deadline() == 2 * IDLE
-    table.send(asked(3), 2 * IDLE - 1)
-    assert ends(tick(table, 3 * IDLE - 1))
-
-
 def test_a_subscription_keeps_the_stub_until_it_is_given_up(table):
     path = {"resources": ["comm://b.ex/1/changes"]}
     subscribe = asked(2, MessageType.SUBSCRIBE, SM, **path)
@@ -96,23 +69,3 @@ def test_a_subscription_keeps_the_stub_until_it_is_given_up(table):
     table.send(unsubscribe, 2 * IDLE)
     answered(table, unsubscribe, 2 * IDLE)
     assert ends(tick(table, 3 * IDLE))
-
-
-@pytest.mark.parametrize("state", [State.IN_PROGRESS, State.DISCONNECTED])
-def test_a_stub_that_may_hold_messages_back_stays(table, state):
-    table.status(STUB, state, "")
-    assert tick(table, 1 + IDLE) == []
-
-
-def test_so_many_domains_are_tried_and_no_more():
-    class Everything:
-        def __contains__(self, _):
-            return True
-
-    table = Table(Everything())
-    for number in range(FOREIGN_DOMAINS):
-        *_, opened = table.send(asked(), 0, domain=f"d{number}.ex")
-        table.gone(opened.stub, "no descriptor", 0)
-    (refused,) = table.send(asked(), 0, domain="one-more.ex")
-    assert (refused.code, refused.retry_after) == (413, None)
-    assert f"has tried {FOREIGN_DOMAINS} other domains" in refused.why

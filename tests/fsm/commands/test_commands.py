@@ -15,7 +15,7 @@ from fsm.commands import judge as commands_shared
 from fsm.drawing.draw import Format, draw, javascript
 from fsm.machine_list import MACHINES
 from fsm.static_check import TakenStep, write_census
-from tests.support.trace.tables import Door, door
+from tests.fsm.tables import Door, door
 
 GONE_WRONG = door(may_end=frozenset({Door.SHUT}))
 
@@ -133,62 +133,8 @@ def test_an_unknown_machine_is_one_sentence_and_a_usage_error(command):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(
-    "args",
-    [
-        ("draw", "address", "--format", "runes"),
-        ("list", "--loud"),
-        ("check", "--product", "simultaneous-open", "--losses", "9" * 20),
-    ],
-    ids=" ".join,
-)
-def test_wrong_usage_is_a_usage_error(args):
-    assert run(*args).exit_code == 2
-
-
-def test_check_of_clean_machines_is_content():
-    done = run("check")
-
-    assert (done.exit_code, done.stdout) == (0, f"{len(MACHINES)} machines checked, 0 findings\n")
-
-
-def test_check_of_some_machines_checks_only_them():
-    assert run("check", "address", "session").stdout == "2 machines checked, 0 findings\n"
-
-
 def test_a_machine_named_twice_is_checked_once():
     assert run("check", "address", "address").stdout == "1 machine checked, 0 findings\n"
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--losses", "1"),
-        ("--duplicates", "1"),
-        ("--channel", "1"),
-        ("--max-states", "1"),
-        ("-o", "x"),
-        ("--product", "simultaneous-open", "--steps", "x"),
-    ],
-    ids=" ".join,
-)
-def test_an_option_that_would_be_passed_over_is_refused(words):
-    done = run("check", *words)
-
-    assert (done.exit_code, done.stdout) == (2, "")
-    assert " goes with" in done.stderr
-    assert done.stderr.count("\n") == 1
-
-
-def test_check_with_findings_fails(a_door):
-    done = run("check")
-
-    assert done.exit_code == 1
-    assert done.stdout.splitlines() == [
-        "door: dead-end: gone: it may not end and no path leads to a state that may",
-        "door: no-deadline: gone: neither a deadline nor a reason to wait without end",
-        "1 machine checked, 2 findings",
-    ]
 
 
 def test_check_for_scripts_ends_with_the_sum(a_door):
@@ -198,13 +144,6 @@ def test_check_for_scripts_ends_with_the_sum(a_door):
     assert done.exit_code == 1
     assert reported[0]["rule"] == "dead-end"
     assert reported[-1] == {"schema": "protofly.check/1", "machines": 1, "findings": 2}
-
-
-def test_check_says_what_it_could_not_check(a_door):
-    assert run("check").stderr == (
-        "the sources of no_such_package are not installed here: "
-        "whether every trigger is fired was not checked\n"
-    )
 
 
 def test_check_reads_the_callers_of_triggers_from_the_sources(monkeypatch):

@@ -9,10 +9,9 @@ from click.testing import CliRunner
 
 from fsm.__main__ import cli
 from fsm.judge.trace_line import wire_name
-from specs.trace import trace_folder
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.trace.histories import reported
-from tests.support.trace.trace_files import records, session, whole, write_trace
+from tests.support.trace.trace_files import write_trace
 
 KEPT = RUNTIME + ASKED + ANSWERED
 BROKEN = KEPT + ANSWERED
@@ -30,26 +29,6 @@ def write(directory, history):
         record = {**there, "wall_ns": 0, "mono_ns": 0}
         write_trace(directory / f"node={line.node}", [record], number)
     return directory
-
-
-def test_a_conformant_run_ends_with_0_and_one_line(tmp_path):
-    done = run(write(tmp_path, KEPT))
-
-    assert done.exit_code == 0
-    assert done.stdout.startswith("conformant: ")
-    assert len(done.stdout.splitlines()) == 1
-
-
-def test_a_broken_claim_is_reported_in_words_with_the_first_record_that_breaks_it(tmp_path):
-    done = run(write(tmp_path, BROKEN))
-
-    assert done.exit_code == 1
-    claim, first, verdict = done.stdout.splitlines()
-    assert claim.startswith("I-T2 broken 1 time: a request gets at most one final answer")
-    assert "at ra, record " in first
-    assert first.endswith("expected no second final answer")
-    assert verdict.startswith("violations: ")
-    assert verdict.endswith(", 1 broken")
 
 
 UNDECLARED = "x step address URL [*] release released"
@@ -77,50 +56,6 @@ def test_json_has_an_object_for_each_claim_that_the_steps_of_a_machine_break(tmp
     assert sum(reported.values()) == judged["steps_broken"]
     (step,) = (one for one in broken if one.get("machine") == "address")
     assert (step["about"], step["nodes"], step["text"][:11]) == ("URL", ["ra"], "Every step ")
-
-
-def test_an_incomplete_trace_is_not_conformant(tmp_path):
-    done = run(write(tmp_path, KEPT + "cut"))
-
-    assert done.exit_code == 1
-    flaw, verdict = done.stdout.splitlines()
-    last = max(tmp_path.rglob("part-*.jsonl"))
-    reason = "it has no end: the process crashed, was killed, or still runs"
-    assert flaw == f"incomplete: {last}:1: trace of ra: {reason}"
-    assert verdict.startswith("incomplete: ")
-
-
-def test_a_line_that_cannot_be_read_is_reported_with_its_place(tmp_path):
-    part = write_trace(write(tmp_path, KEPT) / "node=ra", ["{"], 99999)
-    done = run(tmp_path)
-
-    assert done.exit_code == 1
-    assert f"incomplete: {part}:1: the line cannot be read: no JSON\n" in done.stdout
-
-
-def test_a_folder_without_a_record_is_reported(tmp_path):
-    part = write_trace(write(tmp_path, KEPT) / "run=r2" / "node=ra", [])
-    done = run(tmp_path)
-
-    assert done.exit_code == 1
-    reason = "trace of ra: no record is in this trace"
-    assert f"incomplete: {part}: {reason}\n" in done.stdout
-
-
-def test_one_run_or_all_or_a_part_may_be_named_and_nothing_is_read_twice(tmp_path):
-    for name in ("r1", "r2"):
-        facts = records(whole(session("open", "closed")), name, "ra")
-        write_trace(tmp_path / trace_folder(name, "ra"), facts)
-    run_, node, part = (
-        tmp_path / "run=r1",
-        tmp_path / "run=r1" / "node=ra",
-        tmp_path / "run=r1" / "node=ra" / "part-00000.jsonl",
-    )
-
-    for place in (run_, node, part):
-        assert run(place).stdout.startswith("conformant: 4 records, ")
-    assert run(tmp_path).stdout.startswith("conformant: 8 records, ")
-    assert run(tmp_path, run_, node, part, part).stdout.startswith("conformant: 8 records, ")
 
 
 def test_parts_that_are_named_in_another_order_are_sorted_before_they_are_judged(tmp_path):
@@ -155,15 +90,6 @@ def test_json_is_one_object_per_broken_claim_then_the_judgement(tmp_path):
     assert judged["missing"] == 0
 
 
-def test_json_has_an_object_for_each_thing_that_is_not_reported(tmp_path):
-    done = run(write(tmp_path, KEPT + "cut"), "--json")
-
-    flaw, judged = map(json.loads, done.stdout.splitlines())
-    assert (flaw["schema"], flaw["node"], flaw["line"]) == ("protofly.flaw/1", "ra", 1)
-    assert (judged["verdict"], judged["missing"]) == ("incomplete", 1)
-    assert judged["flaws"] == {"ra": ["no_end"]}
-
-
 def test_several_places_are_judged_together(tmp_path):
     crossed = "x open L1 kind=p2p\nx {} read 1 HA>HB stub=PQ link=L1 seq=1 digest={} via=PQ\n"
     sent = write(tmp_path / "a", "@ra\n" + crossed.format("xmit", "one"))
@@ -173,25 +99,6 @@ def test_several_places_are_judged_together(tmp_path):
     assert "incomplete: 4 records" in run(sent).stdout
     assert "incomplete: 4 records" in run(came).stdout
     assert "violations: 8 records" in run(sent, came).stdout
-
-
-def test_a_file_that_was_packed_is_read(tmp_path):
-    (part, *_) = write(tmp_path / "run", KEPT).rglob("part-00000.jsonl")
-    packed = tmp_path / "part-0.jsonl.gz"
-    packed.write_bytes(gzip.compress(part.read_bytes()))
-
-    assert "1 record" in run(packed).stdout
-
-
-@pytest.mark.parametrize("there", [True, False], ids=["empty", "nothing"])
-def test_a_place_without_a_trace_is_one_sentence_and_status_3(tmp_path, there):
-    place = tmp_path / "place"
-    if there:
-        place.mkdir()
-    done = run(place)
-
-    assert done.exit_code == 3
-    assert done.stderr.startswith(f"Error: no trace at {place}: ")
 
 
 @pytest.mark.parametrize("cut", [-9, -1, 60, 5, 1], ids=str)

@@ -5,7 +5,6 @@ import pty
 from contextlib import suppress
 from tempfile import TemporaryFile
 
-from tests.fsm.commands.test_judge_command import KEPT, write
 from tests.support.warm import fork_warm
 
 PRODUCT = ("fsm", "check", "--product", "transaction")
@@ -37,15 +36,6 @@ def in_a_pipe(*arguments):
 def text_of(file):
     file.seek(0)
     return file.read().decode()
-
-
-def test_the_judge_shows_how_much_it_has_read(tmp_path):
-    traces = str(write(tmp_path, KEPT))
-    status, out, shown = on_a_terminal("fsm", "judge", traces)
-    assert (status, out.split(":")[0]) == (0, "conformant")
-    assert "traces" in shown
-    assert "100%" in shown
-    assert in_a_pipe("fsm", "judge", traces) == (0, out, "")
 
 
 def test_the_check_of_a_composition_shows_its_states():

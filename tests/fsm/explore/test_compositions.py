@@ -14,7 +14,6 @@ from fsm.explore.explorer import Fault, explore
 from fsm.machine_list import MACHINES
 from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
-from fsm.sync.leases import RepeatsCore
 from fsm.table import ALWAYS
 from tests.fsm.flawed_tables import changed, flawed, without_deadline, without_row
 
@@ -22,16 +21,6 @@ pytestmark = pytest.mark.timeout(240)
 
 A_LOOK = 60_000
 """States after which a search for a seeded flaw is given up."""
-BEGINNING = 8_000
-"""States of each composition that are explored here; `make check` explores all of them."""
-
-
-@pytest.mark.parametrize("name", COMPOSITIONS)
-def test_the_cores_hold_together(name):
-    found = explore(COMPOSITIONS[name], BEGINNING)
-
-    assert found.findings == ()
-    assert found.ends
 
 
 def test_every_composition_loses_and_doubles_a_message_by_default():
@@ -141,20 +130,6 @@ def test_a_simultaneous_open_without_its_rules_is_found(table, fault):
     assert is_found({fault}, "simultaneous-open", lambda: flawed("p2p_entry", table()), 400_000)
 
 
-def test_a_controller_that_is_open_too_early_is_found():
-    rows = tuple(
-        attrs.evolve(row, target=MACHINES["handler_controller"].states("open"))
-        if row.trigger == "row-reported"
-        else row
-        for row in MACHINES["handler_controller"].rows
-    )
-    table = changed("handler_controller", rows=rows)
-
-    assert is_found(
-        {Fault.UNSAFE}, "simultaneous-open", lambda: flawed("handler_controller", table)
-    )
-
-
 # ---- flaws of cores, which no table shows
 
 
@@ -162,14 +137,6 @@ def test_an_answered_ping_that_is_not_noted_is_found(monkeypatch):
     monkeypatch.setattr(StubClientCore, "note_life", lambda _, now: None)
 
     assert is_found({Fault.UNSAFE}, "session", most=200_000)
-
-
-def test_a_change_that_is_lost_last_needs_to_be_said_again(monkeypatch):
-    """I-D4: without repeats, and without reads of quiet copies, a last change stays lost."""
-    monkeypatch.setattr(RepeatsCore, "deadline", lambda _: float("inf"))
-    monkeypatch.setattr(ObserverCore, "_hear", lambda _, now: None)
-
-    assert is_found({Fault.DEADLOCK}, "sync", most=200_000)
 
 
 def test_a_close_reason_that_is_lost_needs_reads_of_quiet_copies(monkeypatch):

@@ -3,7 +3,6 @@
 import json
 import re
 
-import pytest
 from click.testing import CliRunner
 
 from fsm.__main__ import cli
@@ -21,14 +20,6 @@ def test_a_composition_that_holds_is_one_line():
     assert re.fullmatch(line, done.stdout.strip())
 
 
-def test_bounds_are_options():
-    def states(*words):
-        return json.loads(run("transaction", "--json", *words).stdout)["states"]
-
-    assert states() < states("--losses", "2")
-    assert states("--channel", "1") != states()
-
-
 def test_an_exploration_that_is_cut_short_is_no_success():
     done = run("transaction", "--max-states", "100")
     assert done.exit_code == 1
@@ -37,28 +28,8 @@ def test_an_exploration_that_is_cut_short_is_no_success():
     assert "this proves nothing: allow more with --max-states" in done.stdout
 
 
-@pytest.mark.parametrize("words", [("transactions",), ("--channel", "0"), ("--losses", "-1")])
-def test_a_wrong_command_line_is_usage(words):
-    done = run(*words)
-    assert done.exit_code == 2
-    assert done.stdout == ""
-
-
 def test_an_unknown_composition_is_reported_which_there_are():
     assert all(name in run("transactions").stderr for name in COMPOSITIONS)
-
-
-def test_a_finding_is_reported_and_written(tmp_path, flawed):
-    done = run(flawed, "-o", str(tmp_path))
-    assert done.exit_code == 1
-    assert "1. deadlock" in done.stdout
-    written = next(tmp_path.iterdir())
-    assert {path.name for path in written.iterdir()} == {
-        "sequence.mmd",
-        "scenario.jsonl",
-        "trace",
-    }
-    assert {p.name for p in written.glob("trace/*/*")} == {"part-00000.jsonl"}
 
 
 def test_the_scenario_of_an_endless_wait_ends_with_time(tmp_path, flawed):

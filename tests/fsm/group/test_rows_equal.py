@@ -8,8 +8,8 @@ from fsm.group.kinds import OwnerRow, owner_key
 from fsm.group.row_form import write_row
 from fsm.group.rows import RowsCore, RowsPort
 from specs.limits.group import GROUP_RETRY
+from tests.fsm.group.group_engine import GroupEngine, tell
 from tests.support.chance import examples
-from tests.support.group_engine import GroupEngine, tell
 from tests.support.link_calls import Told
 
 ADDRESSES = st.sampled_from(["h1", "h2", "h3"])

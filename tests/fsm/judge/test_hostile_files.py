@@ -9,7 +9,7 @@ from fsm.__main__ import cli
 from fsm.judge.live import LiveJudge
 from fsm.judge.trace_files import Reading, parts_in
 from fsm.judge.trace_line import MAX_LINE
-from tests.support.trace.hostile import LONG, write_endless, write_links
+from tests.fsm.judge.hostile import LONG, write_endless, write_links
 
 REASON = f"it has more than {MAX_LINE:,} bytes"
 

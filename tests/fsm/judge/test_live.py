@@ -2,28 +2,16 @@
 
 import random
 from collections import Counter
-from operator import attrgetter
 
 import attrs
 import orjson
-import pytest
-import trio
-from trio.testing import MockClock
 
 from fsm.frozen import pickle_state, restore
 from fsm.judge.live import LiveJudge
 from fsm.judge.process import judge_across
 from fsm.judge.trace_line import read_line, wire_name
 from fsm.judge.verdict import judge_processes
-from tests.fsm.judge.claims.test_claims import CASES
-from tests.support.cases import for_each
-from tests.support.trace.histories import reported
-from tests.support.trace.judged import lines_played
-from tests.support.trace.recorded import lines_of, scenario_of
 from tests.support.trace.trace_files import generated, records, session, whole
-
-SCENARIOS = ("SC-05", "SC-16", "SC-27")
-each_case = for_each(CASES, attrgetter("claim"))
 
 TRACES = 60
 """Mutated ones."""
@@ -94,35 +82,6 @@ def steps_broken(processes):
     return Counter(broken for entity in entities for broken in entity.violations)
 
 
-@each_case
-def test_a_kept_claim_is_never_reported_broken_meanwhile(case):
-    lines = reported(case.kept)
-    # A story of messages leaves out steps before those it tells of.
-    known = steps_broken(at_rest(lines))
-    for watch in Watch(lines, 1).run():
-        assert watch.across == []
-        assert not watch.findings
-        assert watch.violations <= known
-
-
-@each_case
-def test_a_claim_that_is_broken_is_reported_once(case):
-    lines = reported(case.broken)
-    *_, watch = Watch(lines, 2).run()
-    assert_same(watch, at_rest(lines))
-
-
-@pytest.mark.parametrize("name", SCENARIOS)
-def test_of_a_scenario_nothing_is_broken_however_its_files_grow(name):
-    clock = MockClock(autojump_threshold=0)
-    lines = trio.run(lines_played, scenario_of(lines_of(name)), clock=clock)
-    for watch in Watch(lines, 3).run():
-        assert watch.across == []
-        assert not watch.findings
-        assert not watch.violations
-    assert_same(watch, at_rest(lines))
-
-
 def test_of_steps_by_chance_all_that_is_broken_is_reported_once():
     for number, story in enumerate(generated(TRACES, 11)):
         lines = [read_line(orjson.dumps(record)) for record in story]
@@ -148,17 +107,6 @@ def test_a_line_that_is_no_record_is_reported_with_its_place():
 
     assert [(one.file, one.line) for one in news.bad] == [("part-00000.jsonl", 2)]
     assert [one.records for one in news.processes] == [len(lines)]
-
-
-def test_the_start_of_a_line_waits_for_its_end():
-    data = text(*whole([]))
-    judge = LiveJudge()
-
-    for at in range(len(data)):
-        judge.take("part-00000.jsonl", data[at : at + 1])
-
-    (process,) = judge.round().processes
-    assert (process.records, process.is_running) == (2, False)
 
 
 def test_records_in_disorder_are_no_longer_judged_and_that_is_reported():

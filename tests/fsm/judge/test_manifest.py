@@ -14,7 +14,6 @@ from tests.support.trace.histories import reported
 
 RA, RB, RC = (f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc"))
 HISTORY = "@ra\nbus add listeners RA/ua loader\n@rb\nbus add listeners RB/ua loader\n"
-OPENED = "x open L kind=p2p a=RB b=RC\n"
 
 
 def differences(*participants, history=HISTORY):
@@ -23,35 +22,6 @@ def differences(*participants, history=HISTORY):
 
 
 BOTH = (Participant(RA, "ra"), Participant(RB, "rb"))
-
-
-def test_a_declared_participant_with_a_trace_is_complete():
-    assert differences(*BOTH) == []
-    assert differences(Participant(RA), Participant(RB)) == []
-    assert differences(Participant(RA, "ra", "run"), Participant(RB)) == []
-
-
-def test_a_participant_declared_as_traced_needs_a_trace_even_if_unmentioned():
-    assert differences(*BOTH, Participant(RC, "rc")) == [
-        ("rc", f"the manifest declares {RC} traced, and it has no trace here")
-    ]
-
-
-def test_a_run_that_is_declared_has_to_be_there_itself():
-    assert differences(Participant(RA, "ra", "other"), BOTH[1]) == [
-        ("ra", f"the manifest declares {RA} traced, and it has no trace here"),
-        ("ra", "the manifest does not declare this process"),
-    ]
-
-
-def test_a_mentioned_participant_declared_as_untraced_is_not_missed():
-    history = HISTORY + OPENED
-    assert len(differences(*BOTH, history=history)) == 1
-    assert differences(*BOTH, Participant(RC, traced=False), history=history) == []
-
-
-def test_a_mentioned_participant_declared_as_traced_is_missed_once():
-    assert len(differences(*BOTH, Participant(RC), history=HISTORY + OPENED)) == 1
 
 
 def test_a_trace_that_is_not_declared_makes_the_verdict_incomplete():
@@ -68,14 +38,6 @@ def test_a_process_that_is_another_than_declared_makes_the_verdict_incomplete():
     assert differences(BOTH[0], Participant(RC, "rb")) == [
         ("rb", f"the manifest declares this process as {RC}, and it is {RB}")
     ]
-
-
-def test_a_written_manifest_is_read_again(tmp_path):
-    manifest = Manifest((*BOTH, Participant(RC, traced=False), Participant(RA, "ra", "r2")))
-    place = tmp_path / "manifest.json"
-    place.write_text(manifest.text())
-
-    assert read_manifest(place) == manifest
 
 
 ROW = {"address": RA}
@@ -118,19 +80,8 @@ def judged(tmp_path, *participants):
     return CliRunner().invoke(cli, ["judge", str(tmp_path / "traces"), "--manifest", str(place)])
 
 
-def test_the_command_takes_a_manifest(tmp_path):
-    assert judged(tmp_path, *BOTH).exit_code == 0
-
-
 def test_the_command_names_participants_without_a_trace(tmp_path):
     done = judged(tmp_path, *BOTH, Participant(RC, "rc"))
 
     assert done.exit_code == 1
     assert done.stdout.startswith(f"incomplete: trace of rc: the manifest declares {RC} traced")
-
-
-def test_a_manifest_that_is_not_there_is_a_usage_error(tmp_path):
-    done = CliRunner().invoke(cli, ["judge", str(tmp_path), "--manifest", str(tmp_path / "no")])
-
-    assert done.exit_code == 2
-    assert "cannot use the manifest" in done.output

@@ -1,7 +1,5 @@
 """What is looked up again takes no more than it may, in entries and in bytes."""
 
-from sys import getsizeof
-
 from fsm.limits.shares import Memory
 
 
@@ -10,25 +8,6 @@ def test_of_too_many_entries_the_oldest_is_forgotten():
     for number in range(3):
         assert memory.keep(str(number), number, [str(number)]) == number
     assert memory == {"1": 1, "2": 2}
-
-
-def test_of_too_many_bytes_as_many_are_forgotten_as_a_new_entry_needs():
-    text = "x" * 1000
-    memory = Memory[str, int](100, 3 * getsizeof(text) + 500)
-    for number in range(4):
-        memory.keep(f"{number}", number, [text])
-    assert memory == {"1": 1, "2": 2, "3": 3}
-    memory.keep("large", 4, [text * 2])
-    assert memory == {"3": 3, "large": 4}
-
-
-def test_an_entry_that_is_kept_again_takes_its_place_once():
-    text = "x" * 1000
-    memory = Memory[str, int](100, 2 * getsizeof(text) + 500)
-    memory.keep("a", 1, [text])
-    for number in range(5):
-        memory.keep("b", number, [text])
-    assert memory == {"a": 1, "b": 4}
 
 
 def test_what_is_larger_than_the_memory_is_not_kept_and_costs_nothing_else_its_place():

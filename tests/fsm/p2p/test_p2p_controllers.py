@@ -1,17 +1,13 @@
 """The handler's controllers: what each goes through (P2P-09, P2P-19, I-P5, I-P8, I-P20)."""
 
-import pytest
-
 from fsm.engine import Step
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from specs.bodies.object import ConnectionData
-from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
-from specs.reply_code import Code
-from tests.support.link_calls import asks, is_asked, tell, told_end
+from tests.support.link_calls import tell, told_end
 from tests.support.p2p_objects import believed
-from tests.support.trace.table_edges import declared, edges, states
+from tests.support.trace.table_edges import declared, edges
 
 SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 OFFER = believed(ConnectionData(f"{MIDDLE}/p2prequester/1"))
@@ -165,15 +161,8 @@ HISTORIES = [
     (goodbye,                                       "observing observing answering open closed"),
     (disconnected,                                  "observing observing answering open closed"),
 ]
-# fmt: on
-IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
-def test_a_controller_goes_so(history, expected):
-    handler = history()
-    reported = states(HANDLER_CONTROLLER, handler.steps)
-    assert reported == {f"{handler.url}/conn/1": expected}
 
 
 def test_these_are_all_paths_of_a_controller():
@@ -184,20 +173,6 @@ def test_these_are_all_paths_of_a_controller():
 # ---- who gives way
 
 
-@pytest.mark.parametrize(
-    ("own", "row", "code"),
-    [
-        (SMALL, OWN_ROW, Code.CONFLICT),
-        (GREAT, OWN_ROW, Code.OK),
-        (SMALL, ROW, Code.OK),
-        (GREAT, ROW, Code.OK),
-    ],
-)
-def test_an_invitation_is_refused_only_if_our_own_request_wins(own, row, code):
-    """P2P-27, I-P20: every case of the guards."""
-    handler = Handler(own)
-    answers = [each for each in handler.feed(row) if is_asked(each, "answer_invitation")]
-    assert [each.code for each in answers] == [code]
 
 
 def test_a_refused_invitation_ends_the_link_and_says_so():
@@ -212,35 +187,6 @@ def test_a_refused_invitation_ends_the_link_and_says_so():
     assert handler.ends[1].has_ended
 
 
-def test_two_requesters_have_a_controller_each():
-    handler = fed(*TO_OPEN)
-    handler.remote = GREAT
-    handler.invited(2)
-    handler.feed(OWN_ROW, link=2)
-    reported = states(HANDLER_CONTROLLER, handler.steps)
-    assert reported[f"{handler.url}/conn/1"].endswith("open")
-    assert reported[f"{handler.url}/conn/2"].endswith("closed")
 
 
 # ---- time
-
-
-def test_an_answer_leaves_no_more_time_than_the_set_up_had():
-    handler = fed(ROW)
-    handler.now = P2P_TIMEOUT - 1.0
-    handler.feed(OFFER, tell.object_created())
-    assert handler.ends[1].deadline() == P2P_TIMEOUT
-
-
-def test_an_invitation_that_is_not_answered_in_time_is_refused():
-    handler = Handler()
-    assert asks.answer_invitation(f"{MIDDLE}/p2prequester/1/offer", Code.CONFLICT, "timeout") in (
-        handler.wait()
-    )
-
-
-def test_an_open_link_has_no_deadline_and_a_lost_one_its_own():
-    handler = fed(*TO_OPEN)
-    assert handler.ends[1].deadline() == float("inf")
-    handler.feed(tell.link_lost("L1", Loss.BROKEN))
-    assert handler.ends[1].deadline() == SESSION_IDLE

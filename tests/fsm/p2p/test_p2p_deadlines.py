@@ -8,8 +8,6 @@ import pytest
 from fsm.machine_list import MACHINES
 from fsm.machines import handler_controller
 from fsm.machines.handler_controller import State as Handling
-from fsm.machines.p2p_connection import State
-from fsm.p2p import link_end as p2p_side
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import LinkTerms, Role
 from fsm.p2p.transfer import P2PTransferCore
@@ -95,19 +93,10 @@ WAITS = [
     ("p2p_entry",          "placeholder", planned),
     ("p2p_entry",          "yielding",    yielding),
 ]
-# fmt: on
-IDS = [f"{machine} {state} {number}" for number, (machine, state, _) in enumerate(WAITS)]
 
 
-@pytest.mark.parametrize(("machine", "state", "waits"), WAITS, ids=IDS)
-def test_a_core_waits_as_long_as_its_table_says(machine, state, waits):
-    assert waits() == MACHINES[machine].deadline(state).seconds
 
 
-@pytest.mark.parametrize(("machine", "state", "waits"), WAITS, ids=IDS)
-def test_another_number_in_the_table_is_another_wait(machine, state, waits, monkeypatch):
-    monkeypatch.setattr(limits, MACHINES[machine].deadline(state).limit, 0.75)
-    assert waits() == 0.75
 
 
 def test_every_deadline_of_these_machines_has_its_case():
@@ -132,16 +121,8 @@ def timed(table, state, limit):
     return attrs.evolve(table, deadlines=tuple(deadlines))
 
 
-@pytest.fixture
-def quick_progress(monkeypatch):
-    table = timed(MACHINES["p2p_connection"], State.IN_PROGRESS, "DIAL_TIMEOUT")
-    monkeypatch.setattr(p2p_side, "P2P_CONNECTION", table)
 
 
-@pytest.fixture
-def quick_answer(monkeypatch):
-    table = timed(MACHINES["handler_controller"], Handling.ANSWERING, "DIAL_TIMEOUT")
-    monkeypatch.setattr(handler_controller, "HANDLER_CONTROLLER", table)
 
 
 @pytest.fixture
@@ -150,16 +131,8 @@ def quick_look(monkeypatch):
     monkeypatch.setattr(handler_controller, "HANDLER_CONTROLLER", table)
 
 
-@pytest.mark.usefixtures("quick_progress")
-def test_a_state_that_may_last_less_ends_sooner():
-    assert requester() == limits.P2P_TIMEOUT
-    assert requester(OWN) == limits.DIAL_TIMEOUT
 
 
-@pytest.mark.usefixtures("quick_answer")
-def test_a_controller_that_has_less_time_than_its_link_gives_up_sooner():
-    assert controller(ROW) == limits.P2P_TIMEOUT
-    assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT
 
 
 @pytest.mark.parametrize("begun", [requester, controller])
@@ -170,10 +143,3 @@ def test_an_end_that_is_done_waits_for_nothing(begun):
 @pytest.mark.usefixtures("quick_look")
 def test_later_steps_prolong_no_deadline():
     assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT
-
-
-def test_an_object_that_comes_late_prolongs_nothing():
-    core = told_end(LinkTerms(RA, RB, PQ, PH), Role.REQUESTER, POLICY)
-    core.tell(tell.start(), START)
-    core.tell(OWN, START + 1.0)
-    assert core.deadline() == START + limits.P2P_TIMEOUT

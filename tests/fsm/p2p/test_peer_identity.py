@@ -13,11 +13,10 @@ from fsm.p2p.dialling import (
     Vouching,
     standing_of,
 )
-from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
+from fsm.p2p.link_end import LinkTerms, Opening, Role
 from specs.bodies.object import Candidate, ConnectionData
 from specs.identity import SenderIdentity, VouchedBy
-from specs.limits.protocol import P2P_TIMEOUT
-from tests.support.link_calls import asks, is_asked, tell, told_end
+from tests.support.link_calls import asks, tell, told_end
 from tests.support.p2p_objects import believed
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -81,21 +80,6 @@ def test_what_is_said_of_a_key_decides(assertion, statement, none, domain, provi
         assert known_as(standing_of(found, RB, require)) == expected
 
 
-@pytest.mark.parametrize("require", [NONE, DOMAIN, PROVIDER])
-def test_what_is_not_signed_is_never_believed(require):
-    found = attrs.evolve(shown(TOKEN, STATED), is_signed=False)
-    assert isinstance(standing_of(found, RB, require), Distrusted)
-
-
-def test_the_reason_says_who_has_to_vouch_and_why_that_fails():
-    stale = standing_of(shown(None, "its time is over"), RB, DOMAIN)
-    assert stale.why == "its domain has to vouch for the peer: its time is over"
-    nothing = standing_of(shown(), RB, PROVIDER)
-    assert nothing.why.startswith("an identity provider has to vouch for the peer: ")
-    unbound = standing_of(shown(UNBOUND, STATED), RB, PROVIDER)
-    assert unbound.why == "an identity provider has to vouch for the peer: it names no runtime"
-
-
 # ---- what an end does
 
 
@@ -145,77 +129,6 @@ def test_nothing_counts_before_it_is_signed(make):
     assert core.tell(tell.link_opened("L1", Opening.ACCEPTED), 0.0) == [asks.close_link("L1")]
 
 
-@BOTH
-def test_the_certificate_is_pinned_before_anything_is_dialled_or_answered(make):
-    core, owner = begun(make)
-    effects = core.tell(believed(data(owner)), 0.0)
-    assert is_asked(effects[0], "pin")
-    assert len(effects) > 1
-    again = core.tell(believed(data(owner)), 0.0)
-    assert not [one for one in again if is_asked(one, "pin")]
-
-
-@BOTH
-def test_a_peer_that_is_not_believed_fails_the_set_up_with_the_reason(make):
-    core, owner = begun(make)
-    effects = core.tell(tell.peer_object_seen(data(owner), Distrusted("no domain")), 0.0)
-    assert core.state is State.FAILED
-    assert core.has_ended
-    assert asks.announce(State.FAILED, "no domain") in effects
-    assert not [one for one in effects if is_asked(one, "dial", "pin")]
-
-
-@BOTH
-def test_a_set_up_without_a_signature_says_so_at_its_end(make):
-    core, owner = begun(make)
-    core.tell(tell.peer_object_seen(data(owner), UNSIGNED), 0.0)
-    effects = core.tell(tell.time_over(), P2P_TIMEOUT)
-    (announced,) = [one for one in effects if is_asked(one, "announce")]
-    assert announced == asks.announce(State.FAILED, "timeout: the peer has signed nothing")
-
-
-@BOTH
-@pytest.mark.parametrize("standing", [UNSIGNED, Distrusted("altered")])
-def test_a_live_link_stands_whatever_is_shown_by_the_node(make, standing):
-    core, owner = live(make)
-    assert core.tell(tell.peer_object_seen(data(owner), standing), 1.0) == []
-    assert core.state is State.LIVE
-
-
-STRANGERS = [UNSIGNED, Distrusted("forged"), Believed(SenderIdentity(RA), "another")]
-
-
-@pytest.mark.parametrize("standing", STRANGERS)
-@pytest.mark.parametrize("number", [2, 999_999_999])
-def test_a_live_link_is_renewed_only_by_its_peer(standing, number):
-    core, owner = live(controller)
-    anew = tell.peer_object_seen(data(owner, f"negotiation-{number}"), standing)
-    assert core.tell(anew, 1.0) == []
-    effects = core.tell(believed(data(owner, "negotiation-2")), 1.0)
-    assert asks.renew(2, "negotiation-2") in effects
-    assert core.state is State.IN_PROGRESS
-
-
-def test_a_lost_link_is_renewed_at_once_but_by_the_next_offer_only():
-    core, owner = live(controller)
-    core.tell(tell.link_lost("L1", Loss.BROKEN, "gone"), 1.0)
-    assert core.tell(tell.peer_object_seen(data(owner, "negotiation-3"), UNSIGNED), 1.0) == []
-    effects = core.tell(tell.peer_object_seen(data(owner, "negotiation-2"), UNSIGNED), 1.0)
-    assert asks.renew(2, "negotiation-2") in effects
-
-
-@BOTH
-def test_another_certificate_is_not_accepted_for_the_same_link(make):
-    core, owner = begun(make)
-    first = believed(data(owner))
-    core.tell(first, 0.0)
-    another = attrs.evolve(first.standing, certificate="another")
-    other = tell.peer_object_seen(first.data, another)
-    effects = core.tell(other, 0.0)
-    assert core.state is State.FAILED
-    assert not [one for one in effects if is_asked(one, "pin")]
-
-
 @pytest.mark.parametrize(
     ("first", "second", "is_same"),
     [
@@ -235,15 +148,6 @@ def test_an_end_is_known_by_a_certificate_that_it_has_named_before(first, second
         for certificate, fingerprint in (first, second)
     )
     assert one.is_same_end(other) is is_same
-
-
-@BOTH
-def test_a_link_ends_when_nobody_vouches_for_the_peer_any_more(make):
-    core, _ = live(make, UNTIL)
-    assert core.deadline() == 50.0
-    effects = core.tell(tell.time_over(), 50.0)
-    assert asks.close_link("L1") in effects
-    assert core.has_ended
 
 
 @BOTH

@@ -5,9 +5,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from fsm.policy.attributes import ATTRIBUTES, Passing, Place, Request, subjects
+from fsm.policy.attributes import ATTRIBUTES, Passing, Place, Request
 from specs.identity import Identity, SenderIdentity, VouchedBy
-from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
 from tests.support.cases import for_each
 
@@ -186,29 +185,6 @@ def test_the_table_has_every_attribute():
     assert {name for name, *_ in TABLE} == set(ATTRIBUTES)
 
 
-WITHOUT = ["srcUsername", "srcIDPDomain", "srcIDP", "srcRoles"]
-
-
-@pytest.mark.parametrize("name", WITHOUT)
-@pytest.mark.parametrize("identity", [None, OVER], ids=["nobody", "over"])
-def test_attributes_without_a_login_are_unavailable(name, identity):
-    assert ask(name, identity=identity) is None
-
-
-@pytest.mark.parametrize("name", ["identity.user", "identity.runtime", "identity.vouched_by"])
-def test_attributes_of_a_sender_that_the_node_does_not_know_are_unavailable(name):
-    assert ask(name, sender=None) is None
-
-
-@pytest.mark.parametrize("changed", [{"sender": SenderIdentity(RA)}, {"identity": OVER}])
-def test_a_sender_without_a_login_has_no_user(changed):
-    assert ask("identity.user", **changed) is None
-
-
-def test_a_link_without_a_session_has_no_runtime():
-    assert ask("srcRuntime", runtime=None) is None
-
-
 @pytest.mark.parametrize(
     ("to", "is_outgoing"),
     [(H, False), (B, True), (DR, False), (SM, False), ("domain://registry.b.ex", True),
@@ -218,19 +194,3 @@ def test_a_message_for_another_domain_is_outgoing(to, is_outgoing):
     """POL-17."""
     message = Message(1, MessageType.CREATE, H, to)
     assert Request(message, RA, None, NOON, Place("a.ex")).is_outgoing is is_outgoing
-
-
-def test_a_message_is_about_everything_it_names_wherever_it_names_it():
-    """No place in a body is a back door: whoever reads it, policy has seen it."""
-    body = {
-        "resource": "comm://a.ex/1", "resources": ["comm://a.ex/2", "comm://a.ex/1"],
-        "childrenResources": ["comm://a.ex/3"], "value": {"url": "comm://a.ex/4"},
-    }  # fmt: skip
-    request = Request(Message(1, MessageType.CREATE, H, DR, body), RA, None, NOON, Place("a.ex"))
-    assert subjects(request) == tuple(f"comm://a.ex/{n}" for n in range(1, 5))
-
-
-def test_a_message_that_names_too_many_cannot_be_judged_by_them():
-    body = {"resources": [f"comm://a.ex/{n}" for n in range(MAX_LIST + 1)]}
-    request = Request(Message(1, MessageType.CREATE, H, DR, body), RA, None, NOON, Place("a.ex"))
-    assert subjects(request) == (None,)

@@ -96,16 +96,3 @@ def test_the_smallest_priority_comes_first_and_ties_stay_in_order(priorities, fi
         {"id": 2, "effect": "permit", "priority": priorities[1]},
     ]
     assert verdict({"rules": rules, "ruleCombiningAlgorithm": "firstApplicable"}) == first
-
-
-@pytest.mark.parametrize(("spelt", "plain"), [("allow", "permit"), ("block", "deny")])
-def test_effects_have_two_spellings(spelt, plain):
-    assert verdict({"rules": [{"id": 1, "effect": spelt}]}) == plain
-
-
-@pytest.mark.parametrize(
-    ("spelt", "result"), [("allowOverrides", "permit"), ("blockOverrides", "deny")]
-)
-def test_algorithms_have_two_spellings(spelt, result):
-    rules = [{"id": 1, "effect": "permit"}, {"id": 2, "effect": "deny"}]
-    assert verdict({"rules": rules, "ruleCombiningAlgorithm": spelt}) == result

@@ -53,10 +53,3 @@ TABLE = [
 @pytest.mark.parametrize(("condition", "expected"), TABLE, ids=[str(one[0]) for one in TABLE])
 def test_a_condition_comes_out_as_the_table_says(condition, expected):
     assert outcome(condition) is expected
-
-
-def test_an_attribute_is_looked_up_once():
-    condition = read_condition(At("test", "", [{"srcSPDomain": {"equals": str(n)}} for n in "abc"]))
-    request = Request(MESSAGE, None, None, 0.0, Place("a.ex"))
-    request.known["srcSPDomain"] = "c"
-    assert check_of(condition)(request) is True

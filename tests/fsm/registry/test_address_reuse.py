@@ -18,10 +18,6 @@ def kept():
     return core
 
 
-def test_the_oldest_address_of_a_purpose_is_reused_and_given_out_once(kept):
-    assert [kept.take_alike(CHAT) for _ in range(3)] == [H1, H2, None]
-
-
 def test_another_purpose_misses(kept):
     assert kept.take_alike(OTHER) is None
     assert len(kept) == 2
@@ -42,8 +38,3 @@ def test_an_unidentifiable_hyperty_reuses_no_address():
 def test_a_requested_address_is_given_or_none(kept, address, purpose, is_had):
     assert kept.take(address, purpose) is is_had
     assert kept.take(address, purpose) is False
-
-
-def test_a_released_or_unknown_address_is_not_reused(kept):
-    kept.forget([H1, "hyperty://a.ex/never"])
-    assert kept.take_alike(CHAT) == H2

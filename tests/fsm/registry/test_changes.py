@@ -11,8 +11,7 @@ import pytest
 from fsm.engine import Step
 from fsm.registry.changes import ChangesFollower, ChangesPublisher
 from specs.bodies.word import Operation
-from specs.limits.p2p import MAX_LIST_BYTES
-from specs.limits.protocol import EARLY_CHANGES, MAX_LIST, REPLY_TIMEOUT
+from specs.limits.protocol import EARLY_CHANGES, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
@@ -97,22 +96,6 @@ def test_a_request_over_a_live_link_gets_the_list_before_changes():
     assert publishing.core.followers == (RB,)
 
 
-def test_an_empty_list_is_a_list():
-    """P2P-24."""
-    (answer,) = answers(following().ask(2))
-    assert answer.body["value"] == []
-
-
-def test_a_request_before_the_link_is_live_here_is_answered_when_it_is():
-    """The answer must take the link; one end is live before the other."""
-    publishing = Publishing(HA)
-    assert steps(publishing.ask()) == ["requested"]
-    effects = publishing.feed("link_up", RB, PC)
-    assert steps(effects) == ["active"]
-    assert [answer.code for answer in answers(effects)] == [200]
-    assert publishing.core.deadline() == float("inf")
-
-
 def test_a_request_by_a_link_that_never_becomes_live_is_refused_in_time():
     publishing = Publishing()
     publishing.ask()
@@ -121,30 +104,6 @@ def test_a_request_by_a_link_that_never_becomes_live_is_refused_in_time():
     effects = publishing.feed("time_over")
     assert steps(effects) == ["refused"]
     assert [answer.code for answer in answers(effects)] == [503]
-
-
-@pytest.mark.parametrize("news", [("link_up", RB, PQ), ("link_down", RB)])
-def test_a_request_by_an_ended_link_is_refused(news):
-    publishing = Publishing()
-    publishing.ask()
-    effects = publishing.feed(*news)
-    assert steps(effects) == ["refused"]
-    assert [answer.code for answer in answers(effects)] == [410]
-
-
-def test_two_requests_of_one_runtime_get_two_answers_and_one_subscription():
-    publishing = following(HA)
-    effects = publishing.ask(2)
-    assert steps(effects) == []
-    assert [answer.id for answer in answers(effects)] == [2]
-
-
-def test_the_second_of_two_requests_before_the_link_is_live_is_answered():
-    publishing = Publishing()
-    publishing.ask(1)
-    effects = publishing.ask(2)
-    assert [(answer.id, answer.code) for answer in answers(effects)] == [(1, 410)]
-    assert [answer.id for answer in answers(publishing.feed("link_up", RB, PC))] == [2]
 
 
 def test_arrivals_and_departures_are_reported_once_each():
@@ -159,18 +118,6 @@ def test_arrivals_and_departures_are_reported_once_each():
         ("publish", REMOVE, HA),
         ("publish", ADD, HA),
     ]
-
-
-def test_changes_are_not_reported_without_followers():
-    assert Publishing().feed("add_local", HA) == []
-
-
-@pytest.mark.parametrize("url", ["connection://a.ex/c1", f"{RA}/p2phandler/1"])
-def test_addresses_of_which_links_are_made_are_not_reported(url):
-    """I-P13: signalling takes no link."""
-    publishing = following()
-    assert publishing.feed("add_local", url) == []
-    assert answers(publishing.ask(2))[0].body["value"] == []
 
 
 @pytest.mark.parametrize("news", [("link_down", RB)])
@@ -193,36 +140,12 @@ def test_an_unsubscription_is_idempotent():
     assert [answer.code for answer in answers(publishing.feed(*leave))] == [200]
 
 
-@pytest.mark.parametrize(
-    "live",
-    [
-        [f"hyperty://a.ex/{number}" for number in range(MAX_LIST + 1)],
-        [f"hyperty://a.ex/{number}/{'x' * 400}" for number in range(MAX_LIST_BYTES // 400)],
-    ],
-    ids=["too many", "too long"],
-)
-def test_a_list_that_fits_no_message_is_not_reported(live):
-    """The link is as good without; records say where entities live."""
-    publishing = Publishing(*live)
-    publishing.feed("link_up", RB, PC)
-    effects = publishing.ask()
-    assert steps(effects) == ["requested", "refused"]
-    assert [answer.code for answer in answers(effects)] == [413]
-    assert publishing.core.followers == ()
-
-
 # ---- who is notified
 
 
 def asking():
     core = ChangesFollower(RB, Port())
     return core, fed(core, "link_up", RA, PQ)
-
-
-def test_a_link_that_is_live_is_asked_over_and_listened_to_first():
-    _, effects = asking()
-    assert steps(effects) == ["syncing"]
-    assert without_steps(effects) == [("listen", RA), ("ask", RA, 1)]
 
 
 def test_reports_before_the_list_are_kept_for_it_in_order():
@@ -254,31 +177,12 @@ def test_a_refusing_peer_is_ignored_and_its_earlier_reports_are_forgotten():
     assert core.last_reported(RA) == core.followed == ()
 
 
-def test_after_the_link_has_come_back_the_new_list_shows_what_has_gone():
-    core, _ = asking()
-    fed(core, "take_list", RA, 1, (HA, OBJ))
-    assert core.followed == (RA,)
-    assert without_steps(fed(core, "link_down", RA)) == [("unlisten", RA)]
-    assert core.last_reported(RA) == (HA, OBJ)
-    fed(core, "link_up", RA, PQ)
-    assert without_steps(fed(core, "take_list", RA, 2, (OBJ,))) == [
-        ("list_entities", RA, (), (HA,))
-    ]
-
-
 def test_the_answer_to_an_older_question_and_what_came_by_an_older_link_are_let_be():
     core, _ = asking()
     fed(core, "link_up", RA, f"{PQ}2")
     assert fed(core, "take_list", RA, 1, (HA,)) == []
     assert fed(core, "change", RA, PQ, ADD, (HA,)) == []
     assert fed(core, "change", "hyperty-runtime://c.ex/rc", PQ, ADD, (HA,)) == []
-
-
-def test_a_link_that_is_over_takes_all_that_was_reported_with_it():
-    core, _ = asking()
-    fed(core, "take_list", RA, 1, (HA,))
-    fed(core, "link_gone", RA)
-    assert core.last_reported(RA) == ()
 
 
 # ---- both
@@ -389,35 +293,3 @@ class Two:
     def _last_ask(self):
         followed = self.follower._followed.get(RA)
         return None if followed is None else followed.ask
-
-
-def played(actions):
-    two = Two()
-    for action in actions:
-        two.act(action)
-    return two
-
-
-def test_for_any_order_both_ends_agree_once_all_reports_have_come():
-    """I-C3, I-C6: an add may overtake the list, a remove, too; the link may go at any time."""
-    seen, todo, quiet = set(), deque([()]), set()
-    while todo:
-        actions = todo.popleft()
-        two = played(actions)
-        bound, key = two.bound(), two.key()
-        if key in seen:
-            continue
-        seen.add(key)
-        if two.is_quiet():
-            quiet.add(frozenset(two.live))
-            assert set(two.follower.last_reported(RA)) == bound == two.live, actions
-            assert two.follower.followed == (RA,)
-            assert two.publisher.followers == (RB,)
-        if len(actions) < DEPTH:
-            todo += [(*actions, action) for action in two.actions()]
-    assert len(seen) > 1000
-    assert len(quiet) == 4
-
-
-DEPTH = 11
-"""Things that happen: enough for two changes that overtake a list, a loss and a return."""

@@ -10,11 +10,9 @@ from fsm.registry.discovery import (
     EntryChange,
     FoundEntry,
     Query,
-    entry_of,
 )
 from fsm.registry.records import By, Search, search_of
-from specs.bodies.registry import FoundRecord
-from specs.errors import BadMessageError, BadUrlError
+from specs.errors import BadMessageError
 from specs.limits.discovery import VERIFIED_AT_ONCE, WATCHED_ENTRIES
 
 BOB = "user://idp.ex/bob"
@@ -51,42 +49,12 @@ def test_a_registry_reads_what_is_asked_for(criteria, by, value, rest):
     assert search_of(read.resource, read.criteria) == Search(by, value, **wanted)
 
 
-@pytest.mark.parametrize(
-    ("criteria", "error"),
-    [
-        ({}, TypeError),
-        ({"user": None}, TypeError),
-        ({"resources": []}, TypeError),
-        ({"resources": "chat"}, TypeError),
-        ({"resources": 7}, TypeError),
-        ({"resources": ["chat", 7]}, TypeError),
-        ({"user": 7}, TypeError),
-        ({"name": b"n"}, TypeError),
-        ({"schema": ["comm"]}, TypeError),
-        ({"name": "n", "scheme": None}, TypeError),
-        ({"name": "n", "unknown": 1}, TypeError),
-        ({"name": ""}, ValueError),
-        ({"name": "n", "scheme": "a/b"}, ValueError),
-        ({"user": "user://"}, BadUrlError),
-        ({"reporter": "nobody"}, BadUrlError),
-    ],
-)
-def test_a_wrong_criterion_is_an_error_at_the_call(criteria, error):
-    with pytest.raises(error):
-        Query(**criteria)
-
-
 def test_a_limit_is_that_of_the_message():
     assert Query(name="n").read(7).limit == 7
     with pytest.raises(BadMessageError):
         Query(name="n").read(0)
     with pytest.raises(TypeError):
         Query(name="n").read("7")
-
-
-def test_an_entry_has_what_the_record_says():
-    record = FoundRecord(H, data_schemes=("comm",), schema="comm", name="n")
-    assert entry_of(record) == FoundEntry(url=H, status="live", schemas=("comm",), name="n")
 
 
 # ---- how it is followed
@@ -115,14 +83,6 @@ def seen(tell, *entries, is_partial=False):
     return tell("take_search", entries, is_partial=is_partial)
 
 
-def test_what_is_found_appears_once_and_is_followed():
-    core, tell = watch()
-    appeared = [("follow", entry().url), EntryChange(Change.APPEARED, entry())]
-    assert seen(tell, entry()) == appeared
-    assert seen(tell, entry()) == []
-    assert core.urls == (entry().url,)
-
-
 def test_a_reported_status_is_a_change_once():
     """M-30."""
     _, tell = watch()
@@ -133,39 +93,6 @@ def test_a_reported_status_is_a_change_once():
     assert tell("take_status", f"{H}9", "live") == []
     dead = tell("take_status", away.url, "dead")
     assert dead == [("leave", away.url), EntryChange(Change.VANISHED, away)]
-
-
-def test_a_changed_record_is_a_change():
-    _, tell = watch()
-    seen(tell, entry())
-    renamed = entry(name="other")
-    assert seen(tell, renamed) == [EntryChange(Change.CHANGED, renamed)]
-
-
-@pytest.mark.parametrize(
-    ("found", "change"),
-    [
-        (None, Change.VANISHED),
-        (entry(status="disconnected"), Change.CHANGED),
-        (entry(), Change.VANISHED),
-    ],
-    ids=["gone", "away", "live, and does not fit any more"],
-)
-def test_what_is_not_found_any_more_is_read(found, change):
-    """M-25."""
-    _, tell = watch()
-    seen(tell, entry())
-    assert seen(tell) == [("read", entry().url)]
-    (*left, reported) = tell("take_record", entry().url, found)
-    assert reported.change is change
-    assert left == [("leave", entry().url)] * (change is Change.VANISHED)
-
-
-def test_one_that_was_away_and_is_back_before_the_next_search_has_changed():
-    _, tell = watch()
-    seen(tell, entry(status="disconnected"))
-    seen(tell, entry(2))
-    assert tell("take_record", entry().url, entry()) == [EntryChange(Change.CHANGED, entry())]
 
 
 def test_of_a_partial_search_nothing_is_said_to_fit_no_more():
@@ -189,11 +116,3 @@ def test_memory_is_bounded_and_all_absent_ones_get_their_turn():
     rounds = WATCHED_ENTRIES // VERIFIED_AT_ONCE
     urls = [url for _ in range(rounds) for _, url in seen(tell)]
     assert len(urls) == len(set(urls)) == WATCHED_ENTRIES
-
-
-def test_absent_ones_that_seem_live_are_read_first():
-    _, tell = watch()
-    seen(tell, *(entry(number, "disconnected") for number in range(VERIFIED_AT_ONCE)), entry("x"))
-    first, *others = seen(tell)
-    assert first == ("read", entry("x").url)
-    assert len(others) == VERIFIED_AT_ONCE - 1

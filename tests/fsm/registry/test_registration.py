@@ -2,18 +2,12 @@
 
 from itertools import count
 
-from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
-
 from fsm.engine import Step
-from fsm.machines.registration import State
-from fsm.registry.records import Answered, By, Create, Find, Read, Row, Search, Touch, search_of
-from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
-from tests.support.link_calls import Call, is_asked
+from fsm.registry.records import Answered, Create, Read, Touch
+from specs.limits.protocol import REGISTRATION_GRAVE
+from tests.support.link_calls import is_asked
 from tests.support.lone_registry import LoneRegistry, leave, tell
 
-URLS = st.sampled_from(["hyperty://a.ex/1", "hyperty://a.ex/2"])
-RUNTIMES = st.sampled_from(["r1", "r2"])
 HB = "hyperty://a.ex/hb"
 USER = "user://a.ex/u"
 
@@ -24,112 +18,6 @@ def code(effects):
 
 def created(core, url=HB, by="r1", now=0.0, **more):
     return core.feed(Create(url, by, by, {"url": url, "runtime": by, **more}), now)
-
-
-class Registry(RuleBasedStateMachine):
-    """Status and time of death of each record, kept the simplest way; and what is on disk."""
-
-    def __init__(self):
-        super().__init__()
-        self.core = LoneRegistry()
-        self.now = 0.0
-        self.model = {}
-        self.disk = {}
-        self.reported = {}
-
-    def feed(self, happened):
-        effects = self.core.feed(happened, self.now)
-        for effect in effects:
-            match effect:
-                case Call("keep"):
-                    self.disk[effect.row.url] = effect.row
-                case Call("forget"):
-                    del self.disk[effect.url]
-                case Call("report_status"):
-                    assert self.reported.get(effect.url) != effect.status
-                    self.reported[effect.url] = effect.status
-        return effects
-
-    def live(self, url, owner, lasts):
-        status = "lasting" if lasts else "live"
-        self.model[url] = (owner, status, self.now + REGISTRATION_EXPIRES)
-
-    def away(self, url):
-        owner, status, _ = self.model[url]
-        if status != "disconnected":
-            self.model[url] = (owner, "disconnected", self.now + REGISTRATION_GRAVE)
-
-    @rule(url=URLS, by=RUNTIMES, lasts=st.booleans())
-    def create(self, url, by, lasts):
-        allowed = self.model.get(url, (by,))[0] == by
-        value = {"url": url, "runtime": by}
-        asked = Create(url, by, by, value, is_lasting=lasts)
-        assert code(self.feed(asked)) == (200 if allowed else 403)
-        if allowed:
-            self.live(url, by, lasts)
-
-    @rule(url=URLS, by=RUNTIMES, lasts=st.booleans())
-    def keep_alive(self, url, by, lasts):
-        expected = 404 if url not in self.model else 200 if self.model[url][0] == by else 403
-        assert code(self.feed(Touch(url, by, {}, lasts))) == expected
-        if expected == 200:
-            self.live(url, by, lasts)
-
-    @rule(url=URLS, by=RUNTIMES)
-    def unregister(self, url, by):
-        expected = 404 if url not in self.model else 200 if self.model[url][0] == by else 403
-        assert code(self.feed(Touch(url, by, {"status": "disconnected"}))) == expected
-        if expected == 200:
-            owner, status, _ = self.model[url]
-            self.model[url] = (owner, "disconnected", self.now + REGISTRATION_GRAVE)
-            assert status in {"live", "lasting", "disconnected"}
-
-    @rule(runtime=RUNTIMES)
-    def leave(self, runtime):
-        self.feed(leave(runtime, "session over"))
-        for url, (owner, status, _) in list(self.model.items()):
-            if owner == runtime and status == "live":
-                self.away(url)
-
-    @rule(seconds=st.sampled_from([1.0, 1800.0, REGISTRATION_EXPIRES, REGISTRATION_GRAVE]))
-    def time_passes(self, seconds):
-        until = self.now + seconds
-        while self.core.deadline() <= until:
-            self.now = max(self.now, self.core.deadline())
-            self.feed(tell.tick())
-            for url in [u for u, (_, _, due) in self.model.items() if due <= self.now]:
-                if self.model[url][1] != "disconnected":
-                    self.away(url)
-                else:
-                    del self.model[url]
-                    self.reported.pop(url, None)
-        self.now = until
-
-    @invariant()
-    def reads_return_the_status(self):
-        for url in ("hyperty://a.ex/1", "hyperty://a.ex/2"):
-            status = self.model.get(url, (None, None))[1]
-            expected = {"live": 200, "lasting": 200, "disconnected": 408, None: 404}[status]
-            assert code(self.core.feed(Read(url), self.now)) == expected
-            row = self.core.row(url)
-            assert row is None or row.value["status"] == self.reported[url]
-            assert self.reported.get(url) in {None, "live", "disconnected"}
-
-    @invariant()
-    def the_disk_holds_what_is_true(self):
-        assert {url: row.status.value for url, row in self.disk.items()} == {
-            url: status for url, (_, status, _) in self.model.items()
-        }
-
-    @invariant()
-    def a_restart_changes_nothing(self):
-        again = LoneRegistry(self.disk.values())
-        assert len(again) == len(self.core)
-        for url in self.disk:
-            assert again.row(url) == self.core.row(url)
-
-
-TestRegistry = Registry.TestCase
 
 
 def test_a_record_may_come_before_it_is_live_and_is_unseen_till_then():
@@ -158,34 +46,6 @@ def test_records_that_never_were_live_die_unreported_with_their_runtime():
     assert len(core) == 0
 
 
-def test_a_record_that_does_not_become_live_in_time_dies():
-    core = LoneRegistry()
-    created(core, status="created")
-    created(core, status="created", now=1.0)
-
-    assert core.feed(tell.tick(), REGISTRATION_EXPIRES) == []
-    core.feed(tell.tick(), REGISTRATION_EXPIRES + 1.0)
-    assert len(core) == 0
-
-
-def test_url_and_runtime_of_a_record_do_not_change():
-    core = LoneRegistry()
-    created(core)
-
-    assert code(core.feed(Touch(HB, "r1", {"runtime": "r2"}), 0.0)) == 400
-    assert code(core.feed(Touch(HB, "r1", {"status": "dead"}), 0.0)) == 400
-
-
-def test_a_record_of_another_process_is_reported_from_its_beginning():
-    row = Row(HB, "r1", State.DISCONNECTED, 0.0, {"url": HB, "runtime": "r1"})
-    core = LoneRegistry([row])
-
-    effects = core.feed(Touch(HB, "r1", {}), 1.0)
-
-    steps = [(one.old, one.new) for one in effects if isinstance(one, Step)]
-    assert steps == [(None, "live"), ("live", "disconnected"), ("disconnected", "live")]
-
-
 def test_a_record_made_again_after_its_death_is_another_entity():
     core = LoneRegistry()
     created(core)
@@ -195,27 +55,6 @@ def test_a_record_made_again_after_its_death_is_another_entity():
     (step, *_) = created(core, now=REGISTRATION_GRAVE)
 
     assert (step.key, step.old, step.new) == (f"{HB}|2", None, "live")
-
-
-def test_a_search_with_live_and_lost_records_reports_the_live_ones():
-    core = LoneRegistry()
-    created(core, user="user://idp.ex/bob")
-    created(core, "hyperty://a.ex/other", user="user://idp.ex/bob")
-    core.feed(Touch(HB, "r1", {"status": "disconnected"}), 0.0)
-
-    (answer,) = core.feed(Find(Search(By.USER, "user://idp.ex/bob")), 0.0)
-
-    assert answer.code == 200
-    assert [one["url"] for one in answer.value] == ["hyperty://a.ex/other"]
-
-
-def test_a_record_is_newer_than_those_of_an_earlier_process():
-    row = Row(HB, "r1", State.LIVE, 0.0, {"url": HB, "runtime": "r1", "name": "n"}, number=5)
-    core = LoneRegistry([row])
-    created(core, "hyperty://a.ex/other", name="n")
-    assert core.row("hyperty://a.ex/other").number == 6
-    created(core, HB, name="n")
-    assert core.row(HB).number == 5
 
 
 def test_addresses_that_are_buried_leave_nothing_in_memory():
@@ -229,56 +68,9 @@ def test_addresses_that_are_buried_leave_nothing_in_memory():
     assert tables == empty
 
 
-def test_a_requested_record_is_reported_by_its_form():
-    assert search_of(HB, None) is None
-    assert search_of("user://idp.ex/bob", None) == Search(By.USER, "user://idp.ex/bob")
-    assert search_of("/comm/guid/user-guid://g", None) == Search(
-        By.GUID, "user-guid://g", scheme="comm"
-    )
-    assert search_of("/comm/odd/x", None) is None
-
-
 def lasting(core, now=0.0, **more):
     value = {"url": HB, "runtime": "r1", **more}
     return core.feed(Create(HB, "r1", "r1", value, is_lasting=True), now)
-
-
-def reported(effects):
-    return [one.status for one in effects if is_asked(one, "report_status")]
-
-
-def test_a_record_in_upstreams_form_outlives_the_session():
-    """MN-07: as upstream's registry, which hears of no session."""
-    core = LoneRegistry()
-    effects = lasting(core)
-
-    assert core.feed(leave("r1", "session over"), 1.0) == []
-    assert [one.new for one in effects if isinstance(one, Step)] == ["lasting"]
-    (answer,) = core.feed(Read(HB), 2.0)
-    assert (answer.code, answer.value["status"]) == (200, "live")
-
-
-def test_a_lasting_record_expires_and_is_unregistered_like_any():
-    """I-G4, M-23."""
-    core = LoneRegistry()
-    lasting(core, expires=60)
-    core.feed(leave("r1", "session over"), 1.0)
-    assert core.deadline() == 60.0
-    assert reported(core.feed(tell.tick(), 60.0)) == ["disconnected"]
-
-    assert reported(lasting(core, now=61.0)) == ["live"]
-    unregistered = Touch(HB, "r1", {"status": "disconnected"}, is_lasting=True)
-    assert reported(core.feed(unregistered, 62.0)) == ["disconnected"]
-    assert code(core.feed(Read(HB), 63.0)) == 408
-
-
-def test_a_registration_in_our_form_makes_the_record_end_with_the_session():
-    """The last registration or update counts; to others nothing has changed (I-G5)."""
-    core = LoneRegistry()
-    lasting(core)
-
-    assert reported(core.feed(Touch(HB, "r1", {}), 1.0)) == []
-    assert reported(core.feed(leave("r1", "session over"), 2.0)) == ["disconnected"]
 
 
 def test_these_are_all_paths_to_a_lasting_record():

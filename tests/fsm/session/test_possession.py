@@ -1,17 +1,11 @@
 """Challenges of a node, and what a stub does with them (M-14, M-15, RFC 7800)."""
 
-import hashlib
-
 import pytest
 
-from fsm.session.node_session_io import signed_parts
-from fsm.session.stub_client import StubClientCore, StubPort
 from specs.bodies.word import SessionMethod
-from specs.limits.node import STATEMENT_RETRY
 from specs.limits.protocol import OPEN_TIMEOUT, PING_PERIOD
 from tests.fsm.session.test_stub_client import (
     OPENED,
-    Stub,
     answered,
     asks,
     connecting,
@@ -19,9 +13,7 @@ from tests.fsm.session.test_stub_client import (
     lost,
     tell,
 )
-from tests.support.link_calls import RecordingPort, is_asked
-
-R = "hyperty-runtime://a.ex/ra"
+from tests.support.link_calls import is_asked
 
 
 def challenged(method, challenge="c"):
@@ -31,38 +23,7 @@ def challenged(method, challenge="c"):
 # ---- the node's side
 
 
-def test_what_is_signed_holds_no_token():
-    parts = signed_parts("a.ex", R, "c", "t")
-    assert parts == ("a.ex", R, "c", hashlib.sha256(b"t").hexdigest())
-    assert signed_parts("a.ex", R, "c", None)[-1] == ""
-
-
 # ---- the stub's side
-
-
-def test_a_challenged_open_is_asked_again_with_the_proof():
-    stub = connecting()
-    assert stub.feed(challenged(SessionMethod.OPEN)) == [asks.ask(SessionMethod.OPEN, None, "c")]
-    stub.feed(OPENED)
-    assert stub.links() == ["dialling", "opening", "proving", "open"]
-    assert stub.steps()[-1] == "live"
-
-
-def test_a_challenged_reopen_shows_the_same_token_again():
-    stub = lost()
-    stub.wait()
-    stub.feed(tell.dialled())
-    again = asks.ask(SessionMethod.REOPEN, "token-1", "c")
-    assert stub.feed(challenged(SessionMethod.REOPEN)) == [again]
-
-
-def test_a_second_challenge_is_a_refusal():
-    """Or a node could keep a stub busy for ever."""
-    stub = connecting()
-    stub.feed(challenged(SessionMethod.OPEN))
-    effects = stub.feed(challenged(SessionMethod.OPEN, "c2"))
-    assert effects[0] == asks.hang_up()
-    assert stub.steps()[-1] == "failed"
 
 
 def test_a_session_that_is_refused_with_the_proof_is_opened_anew():
@@ -124,31 +85,3 @@ def busy_until(stub, moment):
 
 def test_a_statement_is_renewed_at_half_of_its_life_on_a_busy_link_too():
     assert busy_until(stated(1000.0), 520.0) == [(500.0, SessionMethod.RENEW)]
-
-
-def test_a_renewal_without_an_answer_is_asked_for_again():
-    assert busy_until(stated(1000.0), 500.0 + STATEMENT_RETRY) == [
-        (500.0, SessionMethod.RENEW),
-        (500.0 + STATEMENT_RETRY, SessionMethod.RENEW),
-    ]
-
-
-def test_a_statement_that_is_nearly_over_is_not_asked_for_in_a_hurry():
-    assert busy_until(stated(1.0), 2 * STATEMENT_RETRY - 1) == [
-        (STATEMENT_RETRY, SessionMethod.RENEW)
-    ]
-
-
-def test_a_stub_without_a_link_renews_nothing():
-    stub = stated(1000.0)
-    stub.feed(tell.lose_link("cut"))
-    core = stub.core
-    while stub.now < 1000.0:
-        stub.now = max(stub.now + 1.0, core.deadline())
-        effects = stub.feed(tell.time_over(), tell.lose_link("nobody"))
-        assert not [one for one in effects if is_asked(one, "ask")]
-
-
-def test_a_stub_is_made_without_a_statement():
-    assert StubClientCore("S", RecordingPort(StubPort), lambda: 0.0).deadline() == float("inf")
-    assert isinstance(Stub().core.deadline(), float)

@@ -7,7 +7,6 @@ from fsm.machine_list import MACHINES
 from fsm.registry.records import Create
 from specs.bodies.object import Change, DataObject
 from specs.bodies.word import SessionMethod
-from specs.limits import protocol as limits
 from tests.fsm.session.test_node_session import asked, lone_session
 from tests.fsm.session.test_stub_client import Stub, answered, tell
 from tests.support.lone_copy import lone_copy
@@ -180,12 +179,6 @@ def test_a_core_waits_as_long_as_its_table_says(machine, state, waits):
     assert waits() == MACHINES[machine].deadline(state).seconds
 
 
-@pytest.mark.parametrize(("machine", "state", "waits"), WAITS, ids=IDS)
-def test_another_number_in_the_table_is_another_wait(machine, state, waits, monkeypatch):
-    monkeypatch.setattr(limits, MACHINES[machine].deadline(state).limit, 0.75)
-    assert waits() == 0.75
-
-
 def test_every_deadline_has_its_case():
     declared = {
         (name, deadline.state)
@@ -194,12 +187,3 @@ def test_every_deadline_has_its_case():
         if deadline.limit is not None
     }
     assert declared - CONFIGURED == {(machine, state) for machine, state, _ in WAITS}
-
-
-def test_a_record_may_want_less_and_gets_no_more():
-    rows = {}
-    for expires in (60.0, 2 * limits.REGISTRATION_EXPIRES):
-        core = LoneRegistry()
-        core.feed(Create(HB, R, R, {"url": HB, "runtime": R, "expires": expires}), 0.0)
-        rows[expires] = core.row(HB).due
-    assert list(rows.values()) == [60.0, limits.REGISTRATION_EXPIRES]

@@ -7,27 +7,23 @@ cores with one defect each.
 
 import math
 
-import attrs
-import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
     invariant,
     precondition,
     rule,
-    run_state_machine_as_test,
 )
 
-from fsm.machines.sync.observer_copy import State, Trigger
+from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore
 from fsm.sync.leases import RepeatsCore
 from fsm.sync.reporter import ReportedObject
-from fsm.sync.value.value import apply_change
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
+from tests.fsm.sync.object_world import HA, OUTSIDER, ObjectWorld
 from tests.support.chance import examples
-from tests.support.object_world import HA, OUTSIDER, ObjectWorld, written
 
 PATHS = st.sampled_from(
     ["title", "a", "a.b", "a.c.d", "items", "items.0", "items.1.done", "title.x"]
@@ -204,180 +200,5 @@ TestDeletions.settings = settings(COMMON, max_examples=examples(40), stateful_st
 
 # --- edits that were once predicted wrongly -----------------------------------------------------
 
-DONE = {"done": True}
-EDITS = [
-    ([("items", [DONE, DONE], "add"), ("items.1.done", [], "add")], [{"done": []}, DONE]),
-    ([("items", [DONE, DONE], "add"), ("items.1.done", 7, None)], [{"done": 7}, DONE]),
-    ([("items", [1, True], "add"), ("items", [True], "remove")], [1]),
-    ([("items", [{"done": 1}, DONE], "add"), ("items", [DONE], "remove")], [{"done": 1}]),
-]
-
-
-@pytest.mark.parametrize(("edits", "added"), EDITS)
-def test_equal_elements_are_edited_one_by_one_and_true_is_not_removed_as_one(edits, added):
-    world = ObjectWorld()
-    side = world.sides[0]
-    world.at_reporter(("authorise", side.observer))
-    world.join(side)
-    world.deliver_all()
-
-    for edit in edits:
-        world.change(HA, *edit)
-    world.deliver_all()
-
-    assert written(world.reporter.snapshot.data["items"]) == written(["milk", *added])
-    assert world.differing() == []
-
 
 # --- defects ------------------------------------------------------------------------------------
-
-
-class AppliesWhateverComes(ObserverCore):
-    """No look at versions: what comes is applied."""
-
-    def _take(self, change, now, pause=0.0):
-        if self.state is not State.LIVE:
-            super()._take(change, now, pause)
-            return
-        self._port.step(self._entity.step(Trigger.CHANGED))
-        self.version, self.data = change.version, apply_change(self.data, change)
-        self._port.show(self.version, self.data, change)
-
-
-class ReadsNothing(ObserverCore):
-    """A gap is seen, and nothing is done about it."""
-
-    def __init__(self, *terms):
-        super().__init__(*terms)
-        self._port.read = lambda _number: None
-
-
-class StartsTooEarly(ObserverCore):
-    """Changes that come before the snapshot are applied."""
-
-    def _take(self, change, now, pause=0.0):
-        if self.state is State.SYNCING and change.version > self.version:
-            self.version, self.data = change.version, apply_change(self.data, change)
-            self._port.show(self.version, self.data, change)
-        else:
-            super()._take(change, now, pause)
-
-
-class NeverEnds(ObserverCore):
-    """Who has left still applies what comes: the state is not looked at."""
-
-    def change(self, change, now):
-        if self.state is State.DELETED:
-            self._port.show(change.version, apply_change(self.data, change), change)
-        super().change(change, now)
-
-
-class WritesElsewhere(ObserverCore):
-    """A nested attribute is written where its first part is."""
-
-    def _take(self, change, now, pause=0.0):
-        path = (change.attribute or "").rpartition(".")[2]
-        super()._take(attrs.evolve(change, attribute=path), now, pause)
-
-
-class NeverAsks(ObserverCore):
-    """A copy that hears nothing for long thinks nothing of it."""
-
-    def _hear(self, now):
-        pass
-
-
-class SaysNothingTwice(RepeatsCore):
-    """The last change is said once."""
-
-    def due_change(self, now, is_observed):
-        super().due_change(now, is_observed)
-
-
-class SnapshotFirst(ReportedObject):
-    """The snapshot is given out before the observer is added."""
-
-    def _accept(self, observer, now, why=""):
-        there = self._subscriptions[observer]
-        self._port.grant(there.requests, {})
-        super()._accept(observer, now, why)
-
-
-class OldSnapshot(ReportedObject):
-    """Whoever subscribes gets the object as it was created."""
-
-    def __init__(self, created, port, allowed):
-        super().__init__(created, port, allowed)
-        self._first = created
-
-    def _accept(self, observer, now, why=""):
-        newest, self.snapshot = self.snapshot, self._first
-        super()._accept(observer, now, why)
-        self.snapshot = newest
-
-
-class AnybodyWrites(ReportedObject):
-    """Who writes is not looked at."""
-
-    def _refusal(self, by):
-        return super()._refusal(self.snapshot.reporter)
-
-
-class NothingNewNothingCounted(ReportedObject):
-    """A change that changes nothing has no version of its own."""
-
-    def _change(self, by, change):
-        before = self.snapshot
-        super()._change(by, change)
-        if self.snapshot.data == before.data:
-            self.snapshot = before
-            _, published = self._port.done.pop()
-            self._port.publish(attrs.evolve(published, version=before.version))
-
-
-class NobodyLeaves(ReportedObject):
-    """Who unsubscribes stays an observer."""
-
-    def unsubscribe(self, observer, manager):
-        pass
-
-
-class DeletedInWords(ReportedObject):
-    """A deleted object is changed on."""
-
-    def change(self, by, change):
-        was, self.is_deleted = self.is_deleted, False
-        refusal, self.is_deleted = super().change(by, change), was
-        return refusal
-
-
-DEFECTS = [
-    (Convergence, "copy", AppliesWhateverComes, "I-D12|I-D3"),
-    (Convergence, "copy", ReadsNothing, "I-D4"),
-    (Convergence, "copy", StartsTooEarly, "I-D[45]"),
-    (Convergence, "copy", NeverEnds, "I-D7"),
-    (Convergence, "copy", WritesElsewhere, "what the reporter had then"),
-    (Deletions, "copy", NeverAsks, "what is gone"),
-    (Losses, "repeats", SaysNothingTwice, "I-D4"),
-    (Convergence, "reporter", SnapshotFirst, "I-D6"),
-    (Convergence, "reporter", OldSnapshot, "not the newest"),
-    (Convergence, "reporter", AnybodyWrites, "I-D1"),
-    (Convergence, "reporter", NothingNewNothingCounted, "I-D2"),
-    (Convergence, "reporter", NobodyLeaves, "who left is no observer"),
-    (Deletions, "reporter", DeletedInWords, "I-D8"),
-]
-# Which examples are tried depends on the modules that are loaded: Hypothesis takes constants from
-# them. A search ends with the first example that fails, so a high limit costs nothing.
-SEARCH = settings(
-    COMMON, max_examples=4000, stateful_step_count=40, derandomize=True, database=None,
-    phases=[Phase.generate], print_blob=False, report_multiple_bugs=False,
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("days", "part", "defect", "rule_broken"), DEFECTS, ids=[row[2].__name__ for row in DEFECTS]
-)
-def test_each_defect_of_a_core_is_found(days, part, defect, rule_broken):
-    broken = type(defect.__name__, (days,), {part: defect})
-    with pytest.raises(AssertionError, match=rule_broken):
-        run_state_machine_as_test(broken, settings=SEARCH)

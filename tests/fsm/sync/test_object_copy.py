@@ -10,10 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from fsm.engine import Step
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, State
 from fsm.sync.leases import RepeatsCore
-from fsm.table import UndeclaredTransitionError
 from specs.bodies.object import Change, ChangeObject, DataObject
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
-from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST
+from specs.limits.sync import GONE_READS, QUIET
 from tests.support import lone_report
 from tests.support.chance import examples
 from tests.support.lone_copy import lone_copy, told, without_steps
@@ -81,31 +80,7 @@ def test_each_history_of_a_copy_ends_at_rest_and_stays_there(story):
     assert told(copy, BEGUN, snapshot(9), change(9), ("read_failed", 1, ""), ("time_over",)) == []
 
 
-def test_a_copy_is_known_by_object_and_observer():
-    assert reported(BEGUN) == [Step("observer_copy", f"{URL}|{HB}", None, "syncing", "observe")]
-
-
-def test_an_idle_copy_is_sent_nothing():
-    with pytest.raises(UndeclaredTransitionError):
-        reported(change(1))
-
-
 # --- after a restart ------------------------------------------------------------------------
-
-
-def test_a_stored_value_is_shown_until_the_object_is_there_and_read_first():
-    """SYN-25, M-52: who has not subscribed yet may not read."""
-    copy = lone_copy(URL, HB)
-    assert without_steps(told(copy, BEGUN, RECALLED)) == [("show", 2, {"t": 2})]
-    assert (copy.state, copy.deadline()) == ("stale", math.inf)
-    assert without_steps(told(copy, change(4), ("time_over",))) == []
-    assert without_steps(told(copy, snapshot(3))) == [("show", 3, {"t": 3}), ("show", 4, {"t": 4})]
-
-
-def test_a_stored_value_is_ignored_by_a_copy_that_has_the_object():
-    copy = lone_copy(URL, HB)
-    assert versions(told(copy, BEGUN, snapshot(3), RECALLED)) == [3]
-    assert copy.version == 3
 
 
 # --- versions -------------------------------------------------------------------------------
@@ -117,44 +92,12 @@ def test_nothing_is_applied_before_the_snapshot():
     assert without_steps(told(copy, snapshot(1))) == [("show", 1, {"t": 1}), ("show", 2, {"t": 2})]
 
 
-def test_old_changes_are_ignored():
-    copy = lone_copy(URL, HB)
-    told(copy, BEGUN, snapshot(3))
-    assert without_steps(told(copy, change(2), change(3))) == []
-    assert copy.data == {"t": 3}
-
-
 def test_a_gap_is_read_over_and_what_came_meanwhile_is_applied():
     copy = lone_copy(URL, HB)
     assert without_steps(told(copy, *STALE))[1:] == [("read", 1)]
     assert without_steps(told(copy, change(4))) == []
     assert without_steps(told(copy, snapshot(3))) == [("show", 3, {"t": 3}), ("show", 4, {"t": 4})]
     assert (copy.version, copy.data) == (4, {"t": 4})
-
-
-def test_changes_that_overtook_each_other_before_the_snapshot_are_put_in_order():
-    assert versions(reported(BEGUN, change(4), change(2), change(3), snapshot(1))) == [1, 2, 3, 4]
-
-
-def test_an_answer_that_is_older_than_the_gap_closes_nothing_and_the_next_read_takes_its_time():
-    copy = lone_copy(URL, HB)
-    told(copy, *LIVE, change(5))
-    assert without_steps(told(copy, snapshot(3), now=1.0)) == [("show", 3, {"t": 3})]
-    assert (copy.state, copy.deadline()) == (State.STALE, 1.0 + READ_PAUSE)
-    assert without_steps(told(copy, ("time_over",), now=1.0 + READ_PAUSE)) == [("read", 2)]
-    assert versions(told(copy, snapshot(5), now=3.0)) == [5]
-
-
-@pytest.mark.parametrize("start", [(BEGUN,), STALE], ids=["syncing", "stale"])
-def test_more_early_changes_than_are_kept_are_a_gap_and_no_silent_loss(start):
-    copy, last = lone_copy(URL, HB), EARLY_CHANGES + 10
-    told(copy, *start, *(change(version) for version in range(4, last + 1)))
-    told(copy, snapshot(3))
-    assert copy.state is State.STALE
-    assert copy.version == 3
-    told(copy, ("time_over",), now=READ_PAUSE)
-    assert told(copy, snapshot(last))[-1] == ("show", last, {"t": last})
-    assert copy.state is State.LIVE
 
 
 def test_the_newest_early_change_is_kept_whenever_it_came():
@@ -165,61 +108,6 @@ def test_the_newest_early_change_is_kept_whenever_it_came():
 
 
 # --- reads and time ---------------------------------------------------------------------------
-
-
-def test_a_read_that_fails_is_made_again_after_a_pause():
-    copy = lone_copy(URL, HB)
-    told(copy, *STALE)
-    assert without_steps(told(copy, ("read_failed", 1, "503"), now=2.0)) == []
-    assert without_steps(told(copy, ("time_over",), now=2.0)) == []
-    assert copy.deadline() == 2.0 + READ_PAUSE
-    assert told(copy, ("time_over",), now=2.0 + READ_PAUSE) == [("read", 2)]
-
-
-def test_a_read_fails_once():
-    copy = lone_copy(URL, HB)
-    told(copy, *STALE)
-    assert [len(told(copy, ("read_failed", 1, ""))) for _ in range(2)] == [1, 0]
-
-
-def test_an_unanswered_read_is_repeated_after_the_time_of_the_table():
-    copy = lone_copy(URL, HB)
-    told(copy, *STALE, now=1.0)
-    assert copy.deadline() == 1.0 + REPLY_TIMEOUT
-    step, again = told(copy, ("time_over",), now=1.0 + REPLY_TIMEOUT)
-    assert (step.cause, again) == ("read-failed", ("read", 2))
-
-
-def test_changes_that_come_meanwhile_do_not_prolong_the_wait():
-    copy = lone_copy(URL, HB)
-    told(copy, *STALE)
-    told(copy, change(4), now=5.0)
-    assert copy.deadline() == REPLY_TIMEOUT
-
-
-@pytest.mark.parametrize("late", [(1, 2.0), (3, 40.0)], ids=["an older read", "no read"])
-def test_a_failure_that_is_not_of_the_read_under_way_changes_nothing(late):
-    number, now = late
-    copy = lone_copy(URL, HB)
-    told(copy, *STALE)
-    told(copy, ("time_over",), now=REPLY_TIMEOUT)
-    assert told(copy, ("read_failed", number, ""), now=now) == []
-
-
-@pytest.mark.parametrize("start", [STALE, (*LIVE, ("time_over",))], ids=["stale", "quiet"])
-def test_an_object_that_is_not_found_is_looked_for_until_it_counts_as_gone(start):
-    copy, now, pauses = lone_copy(URL, HB), QUIET, []
-    told(copy, *start[:-1])
-    read = told(copy, start[-1], now=now)[-1]
-    while copy.state is not State.DELETED:
-        effects = told(copy, ("not_found", read[1], "404"), now=now)
-        if copy.deadline() < math.inf:
-            pauses.append(copy.deadline() - now)
-            now = copy.deadline()
-            read = told(copy, ("time_over",), now=now)[-1]
-    assert pauses == [1.0, 2.0, 4.0, 8.0]
-    assert len(pauses) == GONE_READS - 1
-    assert without_steps(effects) == [("end", "404")]
 
 
 def test_an_object_that_is_found_again_was_never_gone():
@@ -242,102 +130,10 @@ def test_a_failed_older_read_has_no_effect():
     assert told(copy, ("not_found", 1, ""), now=40.0) == []
 
 
-def test_a_read_that_fails_after_the_copy_went_live_changes_nothing():
-    taken = steps(reported(*STALE, snapshot(3), ("read_failed", 1, "")))
-    assert taken[-1] == ("stale", "snapshot", "live")
-
-
-def test_a_snapshot_that_does_not_come_in_time_is_given_up():
-    copy = lone_copy(URL, HB)
-    told(copy, BEGUN)
-    assert without_steps(told(copy, ("time_over",), now=REPLY_TIMEOUT - 0.1)) == []
-    (gone,) = without_steps(told(copy, ("time_over",), now=REPLY_TIMEOUT))
-    assert gone == ("end", "no snapshot came in time")
-
-
-def test_a_deleted_object_changes_no_more():
-    copy = lone_copy(URL, HB)
-    told(copy, *LIVE)
-    assert without_steps(told(copy, ("delete",))) == [("end", "deleted by its reporter")]
-    assert told(copy, change(2)) == []
-
-
 # --- silence ------------------------------------------------------------------------------------
 
 
-def test_a_live_copy_that_hears_nothing_for_long_reads_and_stays_live():
-    copy = lone_copy(URL, HB)
-    told(copy, *LIVE, now=1.0)
-    assert copy.deadline() == 1.0 + QUIET
-    assert told(copy, ("time_over",), now=QUIET) == []
-    assert told(copy, ("time_over",), now=1.0 + QUIET) == [("read", 1)]
-    assert copy.state is State.LIVE
-
-
-@pytest.mark.parametrize("heard", [change(2), change(1), snapshot(1)], ids=["new", "old", "read"])
-def test_any_change_postpones_the_read(heard):
-    copy = lone_copy(URL, HB)
-    told(copy, *LIVE)
-    told(copy, heard, now=5.0)
-    assert copy.deadline() == 5.0 + QUIET
-
-
-@pytest.mark.parametrize(
-    "failed", [(), (("read_failed", 1, "503"),)], ids=["silence", "refused for now"]
-)
-def test_a_read_of_a_quiet_copy_that_fails_is_made_again_later(failed):
-    copy = lone_copy(URL, HB)
-    told(copy, *LIVE)
-    told(copy, ("time_over",), now=QUIET)
-    told(copy, *failed, now=QUIET + 1.0)
-    assert copy.deadline() == QUIET + REPEAT_LAST
-    assert told(copy, ("time_over",), now=QUIET + REPEAT_LAST) == [("read", 2)]
-
-
-def test_a_quiet_copy_gets_missed_changes_by_its_read():
-    copy = lone_copy(URL, HB)
-    told(copy, *LIVE)
-    told(copy, ("time_over",), now=QUIET)
-    (applied,) = without_steps(told(copy, snapshot(9), now=QUIET + 1.0))
-    assert (applied, copy.port.changes[-1]) == (("show", 9, {"t": 9}), None)
-    assert told(copy, change(10), now=QUIET + 2.0)[-1] == ("show", 10, {"t": 10})
-
-
-def test_the_end_that_a_quiet_copy_has_missed_it_finds_by_its_read():
-    copy = lone_copy(URL, HB)
-    told(copy, *LIVE)
-    told(copy, ("time_over",), now=QUIET)
-    assert without_steps(told(copy, ("give_up", "404"), now=QUIET + 1.0)) == [("end", "404")]
-
-
-def test_a_copy_without_periodic_reads_does_not_read_when_quiet():
-    copy = lone_copy(URL, HB, quiet=math.inf)
-    told(copy, *LIVE)
-    assert copy.deadline() == math.inf
-
-
 # --- values ---------------------------------------------------------------------------------------
-
-
-def test_each_value_is_frozen_and_shares_what_did_not_change():
-    copy = lone_copy(URL, HB)
-    told(copy, BEGUN, snapshot(1, kept={"deep": [1]}, t=1))
-    before = copy.data
-    (applied,) = without_steps(told(copy, change(2)))
-    assert copy.data["kept"] is before["kept"]
-    assert copy.port.changes[-1] == change(2)[1]
-    for write in (lambda: before.update(t=9), lambda: applied[2]["kept"]["deep"].append(2)):
-        with pytest.raises(TypeError):
-            write()
-
-
-def test_an_element_is_added_once_however_often_it_is_said():
-    """SYN-15, I-D12."""
-    copy = lone_copy(URL, HB)
-    added = ("change", Change(2, "all", ["x"], "array", "add"))
-    told(copy, BEGUN, snapshot(1, all=[]), added, added)
-    told(copy, snapshot(2, all=["x"]), added)
-    assert copy.data == {"all": ["x"]}
 
 
 # --- both ends ----------------------------------------------------------------------------------

@@ -28,7 +28,6 @@ from transports.memory import MemoryNetwork
 
 A, B = "a.ex", "b.ex"
 PLACES = {A: "ws://127.0.0.1:40000", B: "ws://127.0.0.1:40001"}
-STUB_B = f"domain://msg-node.{A}/protostub/{B}"
 
 
 class OpenedSandboxes:

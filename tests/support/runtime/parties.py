@@ -9,7 +9,6 @@ from specs.message import MessageType
 from specs.trace import Kind as Record
 from specs.trace import Op
 from tests.support.runtime.domain import DomainOptions, Echo, open_domain
-from transports.link import Kind
 
 SCHEMA = "hyperty-catalogue://catalogue.a.example/.well-known/dataschema/Communication"
 SILENT = DomainOptions(kinds=())
@@ -92,13 +91,6 @@ def slow(party):
 
     party.member.hyperty.on_request = on_request
     return decide
-
-
-def silent(party):
-    """Lose whatever a party's runtime says from now on."""
-    number = list(party.domain.members).index(party.member.runtime.url.rpartition("/")[2])
-    wire = party.domain.network.open_wires(Kind.WEBSOCKET)[number]
-    wire.dialler.pattern = lambda _number, _frame: ()
 
 
 def moves(party, machine):

@@ -20,8 +20,8 @@ from actors.runtime.config import RuntimeConfig
 from fsm.judge.verdict import judge as judge_steps
 from fsm.judge.verdict import judge_run
 from specs.reply_code import Code
+from tests.spark.judged import lines_under
 from tests.support.command import PYTHON, ROOT, call, serving
-from tests.support.trace.judged import lines_under
 from transports.link import Kind
 from transports.system import open_system_network
 

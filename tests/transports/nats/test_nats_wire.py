@@ -1,8 +1,6 @@
 """What a NATS server sends is read, whole or byte by byte; anything else is refused."""
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from specs.limits.engine import NATS_LINE, NATS_MESSAGE
 from transports.nats.wire import (
@@ -12,7 +10,6 @@ from transports.nats.wire import (
     Wire,
     headers,
     publication,
-    status,
     subscription,
     unsubscription,
 )
@@ -37,16 +34,6 @@ def test_lines_are_read(data, received):
     assert list(Wire().receive(data)) == received
 
 
-def test_lines_are_read_byte_by_byte():
-    wire = Wire()
-    found = []
-    for data, _ in CASES:
-        for at in range(len(data)):
-            found += wire.receive(data[at : at + 1])
-
-    assert found == [one for _, received in CASES for one in received]
-
-
 @pytest.mark.parametrize(
     "data",
     [
@@ -68,16 +55,6 @@ def test_what_is_not_the_protocol_is_refused(data):
         list(Wire().receive(data))
 
 
-@given(st.binary(max_size=200), st.sampled_from([b"", b"MSG a 1 5\r\n", b"HMSG a 1 3 5\r\n"]))
-def test_any_bytes_are_read_or_refused(data, before):
-    wire = Wire()
-    try:
-        for at in range(0, len(data), 7):
-            list(wire.receive(before + data[at : at + 7]))
-    except NatsError:
-        pass
-
-
 @pytest.mark.parametrize(
     ("written", "lines"),
     [
@@ -91,7 +68,3 @@ def test_any_bytes_are_read_or_refused(data, before):
 )
 def test_lines_are_written(written, lines):
     assert written == lines
-
-
-def test_headers_may_begin_with_a_status():
-    assert [status(one) for one in (HEAD, b"NATS/1.0\r\nA: 1\r\n\r\n", b"")] == [503, 0, 0]

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.limits.webrtc import (
     CHANNEL_CREDIT,
-    CHANNEL_FRAMES,
     CHANNEL_MESSAGE,
     CHANNEL_WINDOW,
 )
@@ -57,30 +56,6 @@ def test_a_sender_stops_at_the_window_and_goes_on_with_a_credit():
     assert not sender.may_send(CHANNEL_CREDIT + 1)
 
 
-def test_the_largest_frame_always_fits_once_all_before_is_taken():
-    """Else an end would wait for a credit that is never due."""
-    sender, receiver = ChannelCore(), ChannelCore()
-    for _ in range(50):
-        for frame in (b"x" * (CHANNEL_CREDIT - 1), b"y" * MAX_FRAME_BYTES):
-            for part in ChannelCore.parts(frame):
-                assert sender.may_send(size_of(part))
-                sender.count_sent(size_of(part))
-                what = receiver.receive(part)
-            assert isinstance(what, tuple)
-            credit = receiver.acknowledge(what[1])
-            if credit is not None:
-                sender.receive(credit)
-
-
-def test_a_peer_that_sends_more_than_it_may_is_refused():
-    receiver = ChannelCore()
-    for _ in range(CHANNEL_WINDOW // CHANNEL_MESSAGE):
-        receiver.receive("x" * CHANNEL_MESSAGE)
-    with pytest.raises(BadChannelError) as caught:
-        receiver.receive("x")
-    assert caught.value.reason is CloseReason.REFUSED
-
-
 def test_many_chunks_are_no_way_around_the_window():
     """What an unread frame takes of the memory counts, not what its last chunk does."""
     receiver, whole = ChannelCore(), b"x" * (MAX_FRAME_BYTES - CHANNEL_MESSAGE)
@@ -90,21 +65,6 @@ def test_many_chunks_are_no_way_around_the_window():
         arrived(receiver, whole)
 
 
-@pytest.mark.parametrize("part", ["", b"\x01", b"\x01x"], ids=["text", "empty", "byte"])
-def test_tiny_frames_are_no_way_around_the_window(part):
-    """One that has no bytes needs no credit, but memory."""
-    receiver = ChannelCore()
-    frames = [receiver.receive(part) for _ in range(CHANNEL_FRAMES)]
-    with pytest.raises(BadChannelError):
-        receiver.receive(part)
-
-    honest = ChannelCore()
-    for _ in frames:
-        arrived(honest, b"")
-        honest.acknowledge(0)
-    assert arrived(honest, b"") == (b"", 0)
-
-
 @pytest.mark.parametrize("last", [b"\x03\x00\x00", b"\x04"], ids=["farewell", "broken rule"])
 def test_nothing_comes_after_the_end(last):
     """A peer could otherwise fill the memory with farewells, as these need no credit."""
@@ -112,49 +72,6 @@ def test_nothing_comes_after_the_end(last):
     with suppress(BadChannelError):
         receiver.receive(last)
     assert {receiver.receive(part) for part in (last, "text", b"\x01x")} == {None}
-
-
-def test_a_frame_that_never_ends_is_refused_as_too_large():
-    receiver = ChannelCore()
-    chunk = b"\x00" + b"x" * (CHANNEL_MESSAGE - 1)
-    for _ in range(MAX_FRAME_BYTES // CHANNEL_MESSAGE):
-        receiver.receive(chunk)
-    with pytest.raises(BadChannelError) as caught:
-        receiver.receive(chunk)
-    assert caught.value.reason is CloseReason.TOO_LARGE
-
-
-@pytest.mark.parametrize(
-    "part",
-    [
-        b"",
-        b"\x04",
-        b"\x02\x00\x00",
-        b"\x02\xff\xff\xff\xff",
-        b"\x03",
-        b"\x01" + b"x" * CHANNEL_MESSAGE,
-        "x" * (CHANNEL_MESSAGE + 1),
-    ],
-    ids=[
-        "empty",
-        "unknown",
-        "short credit",
-        "credit for nothing",
-        "short farewell",
-        "long",
-        "text",
-    ],
-)
-def test_what_is_none_of_ours_is_refused(part):
-    with pytest.raises(BadChannelError):
-        ChannelCore().receive(part)
-
-
-def test_a_text_within_a_frame_is_refused():
-    receiver = ChannelCore()
-    receiver.receive(b"\x00begin")
-    with pytest.raises(BadChannelError):
-        receiver.receive("text")
 
 
 def test_a_farewell_tells_its_reason():

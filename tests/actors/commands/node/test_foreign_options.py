@@ -35,13 +35,6 @@ def test_contradicting_routes_are_reported_in_one_sentence(options, named):
     assert named in ended.err[0]
 
 
-@pytest.mark.parametrize("value", ["/nowhere", "b.example=", "b example=/nowhere"])
-def test_a_token_file_for_no_domain_is_a_usage_error(value):
-    ended = typed(*NODE, *WAY, "--foreign-token-file", value)
-    assert ended.status == ExitCode.USAGE
-    assert "--foreign-token-file" in ended.err[-1]
-
-
 def test_a_file_of_options_may_have_a_table_of_routes(tmp_path):
     file = tmp_path / "node.toml"
     file.write_text('[node.foreign]\n"b.example" = "http://127.0.0.1/link"\n')

@@ -2,7 +2,6 @@
 
 import os
 import signal
-import socket
 
 import orjson
 import pytest
@@ -49,36 +48,11 @@ async def test_a_trace_begins_and_ends(tmp_path):
     assert [orjson.loads(lines[n])["k"] for n in (0, -1)] == ["start", "end"]
 
 
-def test_a_port_that_is_taken_is_reported_in_one_sentence():
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        where = f"127.0.0.1:{taken.getsockname()[1]}"
-        ended = typed(*NODE, "--listen", where)
-    assert ended.status == ExitCode.FAILED
-    assert len(ended.err) == 1
-    assert where in ended.err[0]
-    assert "--listen" in ended.err[0]
-
-
 def test_a_registry_file_that_cannot_be_used_is_reported_in_one_sentence(tmp_path):
     ended = typed(*NODE, "--registry", str(tmp_path / "missing" / "r.sqlite"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "--registry" in ended.err[0]
-
-
-@pytest.mark.parametrize("where", ["nowhere", "127.0.0.1:99999", "127.0.0.1:x", ":"])
-def test_a_place_that_is_none_is_reported_in_one_sentence(where):
-    ended = typed(*NODE, "--listen", where)
-    assert ended.status == ExitCode.USAGE
-    assert "no address such as 127.0.0.1:4123" in ended.err[-1]
-
-
-@pytest.mark.parametrize("option", ["--trace-bodies", "--trace-names"])
-def test_details_of_no_trace_are_refused(option):
-    ended = typed(*NODE, option)
-
-    assert ended.status == 2
-    assert ended.err[-1] == f"Error: {option} needs --trace, the directory of the trace."
 
 
 def test_a_trace_directory_that_cannot_be_made_is_refused(tmp_path):

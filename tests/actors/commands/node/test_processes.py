@@ -6,18 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 import trio
 
-import actors
 from actors.cli.group import ExitCode
-from actors.hyperties import Caller, Echo
-from tests.support.command import below, call, serving, typed
+from tests.support.command import below, serving, typed
 from tests.support.nats_server import needs_server
-from tests.support.node.web import get
 
 DOMAIN = "a.example"
 NODE = ("node", "--domain", DOMAIN, "--allow-legacy", "--processes", "2", "--log", "info")
@@ -69,59 +66,11 @@ def _words(pid):
     return b""
 
 
-async def sessions(process):
-    """Return how many sessions a process has."""
-    text = (await get(f"{process['http_url']}/metrics")).text
-    found = re.findall(r"^protofly_sessions{.*} (\d+)", text, re.MULTILINE)
-    return sum(map(int, found))
-
-
 async def end_of(handles):
     """Wait until processes have ended."""
     for handle in handles:
         await trio.lowlevel.wait_readable(handle)
         os.close(handle)
-
-
-@needs_server
-async def test_processes_share_a_port_and_one_that_is_killed_comes_back_alone():
-    async with running("--http", "127.0.0.1:0") as (parent, log), AsyncExitStack() as stack:
-        one, two = parent.ready["processes"]
-        assert parent.ready["http_url"] == one["http_url"]
-
-        async def enter(name):
-            opened = actors.open_runtime(DOMAIN, name, node=parent.url)
-            runtime = await stack.enter_async_context(opened)
-            echo = await runtime.deploy(Echo)
-            return runtime, echo, [await sessions(one), await sessions(two)]
-
-        first, echo, counts = await enter("r0")
-        home = counts.index(1)
-        # The system chooses a process for each connection.
-        number = 0
-        while not all(counts):
-            number += 1
-            last, _, counts = await enter(f"r{number}")
-        caller = await last.deploy(Caller)
-        assert (await caller.request(echo.url, "across")).value == "across"
-
-        os.kill((one, two)[1 - home]["pid"], signal.SIGKILL)
-        line = await log.until(f"part=node-{2 - home}")
-        assert 'event="part started again"' in line
-        assert f'why="node {2 - home} was ended by SIGKILL"' in line
-        await log.until(f"event=ready node_name={2 - home}")
-        assert (one, two)[home]["pid"] in below(parent.process.pid)
-        again = await first.deploy(Caller)
-        assert (await again.request(echo.url, "still there")).value == "still there"
-
-        place = parent.url.removeprefix("ws://").partition("/")[0]
-        other = await call(*NODE, "--listen", place)
-        assert other.status == ExitCode.FAILED
-        assert f"cannot listen on {place}" in other.err[-1]
-
-        ended = [os.pidfd_open(pid) for pid in below(parent.process.pid)]
-        assert await parent.stop(signal.SIGTERM) == ExitCode.OK
-        await end_of(ended)
 
 
 @needs_server
@@ -195,13 +144,6 @@ def test_a_process_whose_parent_has_told_it_nothing_ends_without_a_word():
     words = [sys.executable, "-m", "actors.commands.node.member", *NODE]
     done = subprocess.run(words, input=b"", capture_output=True, check=False)  # noqa: S603 - ours
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-
-
-@pytest.mark.parametrize("number", ["0", "65", "two", "-1", "1.5", ""])
-def test_a_wrong_number_of_processes_is_reported(number):
-    ended = typed("node", "--domain", DOMAIN, "--processes", number)
-    assert ended.status == ExitCode.USAGE
-    assert f"{number!r} is no whole number from 1 to 64" in ended.err[-1]
 
 
 def start(_, *http):

@@ -1,16 +1,12 @@
 """SIGHUP of a node or runtime with a file of options: what is taken, and what needs a restart."""
 
-import datetime as dt
 import os
 import signal
-import ssl
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 import trio
 
 from actors.cli.group import ExitCode
-from actors.dev.authority import open_authority
 from tests.support.command import serving
 
 SECRET = "not-to-be-shown"  # noqa: S105
@@ -100,27 +96,3 @@ async def test_no_value_is_shown(tmp_path):
         logged = await node.logged("options changed")
     assert "restart=audience" in logged
     assert SECRET not in logged
-
-
-async def test_other_files_of_a_certificate_are_taken(tmp_path):
-    now, file = dt.datetime.now(dt.UTC), tmp_path / "node.toml"
-    old, new = tmp_path / "old", tmp_path / "new"
-    pairs = []
-    for folder in (old, new):
-        folder.mkdir()
-        tls = open_authority(folder, ["127.0.0.1"], now)
-        pairs.append(options(f'tls-cert = "{tls.cert}"', f'tls-key = "{tls.key}"'))
-    async with running(file, pairs[0]) as node:
-        place = urlsplit(node.url)
-
-        async def shown():
-            address = (place.hostname, place.port)
-            return await trio.to_thread.run_sync(ssl.get_server_certificate, address)
-
-        assert await shown() == (old / "node.pem").read_text()
-        mixed = options(f'tls-cert = "{new}/node.pem"', f'tls-key = "{old}/node-key.pem"')
-        assert "refused: tls-cert: cannot use" in await node.changed(mixed)
-        assert await shown() == (old / "node.pem").read_text()
-        assert await node.changed(pairs[1]) == "FILE: taken: tls-cert, tls-key"
-        assert await shown() == (new / "node.pem").read_text()
-        assert "restart is needed for: tls-cert, tls-key" in await node.changed(options())

@@ -2,22 +2,13 @@
 
 import os
 import socket
-from pathlib import Path
 
 import orjson
 import pytest
-import trio
 
 from actors.cli.group import ExitCode
-from actors.hyperties import Caller
-from actors.kit.ids import IdSource
-from actors.kit.trace import NULL_TRACER
-from actors.runtime.app import open_runtime
-from actors.runtime.config import RuntimeConfig
 from specs.limits.protocol import DIAL_TIMEOUT
 from tests.support.command import call, serving, typed
-from transports.link import Kind
-from transports.system import open_system_network
 
 NODE = ("node", "--domain", "a.example", "--allow-legacy")
 ECHO = "echo=actors.hyperties:Echo"
@@ -87,25 +78,11 @@ def test_a_node_that_says_nothing_is_not_waited_for():
     assert DIAL_TIMEOUT <= 3
 
 
-def test_a_url_that_leads_to_no_node_is_reported():
-    ended = typed(*runtime("ws://127.0.0.1:0/link"))
-    assert ended.status == ExitCode.CANNOT_CONNECT
-    assert len(ended.err) == 1
-
-
 @pytest.mark.parametrize("url", ["http://127.0.0.1/link", "nonsense", "ws://[/link"])
 def test_an_invalid_url_of_a_node_is_a_usage_error(url):
     ended = typed(*runtime(url))
     assert ended.status == ExitCode.USAGE
     assert "cannot be dialled" in ended.err[-1]
-
-
-@pytest.mark.parametrize("where", ["no.such.module:Echo", "actors.hyperties:Nobody", "os:path"])
-def test_a_hyperty_that_is_not_there_is_reported(where):
-    ended = typed(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={where}"))
-    assert ended.status == ExitCode.CONFIGURATION
-    assert len(ended.err) == 1
-    assert "--hyperty" in ended.err[0]
 
 
 def test_a_hyperty_that_needs_arguments_is_reported_before_anything_is_dialled():
@@ -120,33 +97,6 @@ async def test_several_hyperties_may_be_named_in_the_environment():
         env = {**os.environ, "PROTOFLY_RUNTIME_HYPERTY": named}
         async with serving(*runtime(node.url, "--p2p", "none"), env=env) as both:
             assert set(both.ready["hyperties"]) == {"echo", "two"}
-
-
-def connections_to(address):
-    """Established connections of this machine to an IPv4 address, as the kernel lists them."""
-    there = socket.inet_aton(address)[::-1].hex().upper()
-    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    return [row for row in rows if row[2].startswith(there) and row[3] == "01"]
-
-
-async def test_links_are_listened_for_at_the_host_that_was_named():
-    """The link between two such runtimes is made there, or not at all."""
-    places = ("--p2p", "tcp", "--p2p-host", "127.0.0.2")
-    async with (
-        serving(*NODE) as node,
-        serving(*runtime(node.url, "--hyperty", ECHO, *places)) as echo,
-        open_system_network() as network,
-    ):
-        config = RuntimeConfig(
-            domain="a.example", name="rb", node=node.url, kinds=(Kind.TCP,), ids=IdSource()
-        )
-        async with open_runtime(config, network, NULL_TRACER) as here:
-            caller = Caller()
-            await here.deploy("caller", lambda: caller)
-            await caller.request(echo.ready["hyperties"]["echo"])
-            while not any(link.is_live for link in await here.links()):
-                await trio.lowlevel.checkpoint()
-            assert connections_to("127.0.0.2")
 
 
 async def test_a_step_that_no_table_declares_is_in_the_log(capfd):

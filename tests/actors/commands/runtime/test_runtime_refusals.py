@@ -18,10 +18,6 @@ def sentence_of(ended):
     return sentence
 
 
-def refused(url, *more):
-    return sentence_of(typed("runtime", *NAMED, url, *more))
-
-
 @pytest.mark.parametrize(
     ("where", "why"),
     [
@@ -47,13 +43,6 @@ def test_where_a_hyperty_crashed_is_in_the_log():
     assert ended.status == ExitCode.CONFIGURATION
 
 
-@pytest.mark.parametrize("host", ["no.such.host.invalid", "", "192.0.2.1"])
-def test_a_host_where_no_link_can_be_listened_for_is_refused(host):
-    reported = refused("ws://127.0.0.1:1/link", "--p2p-host", host)
-    assert f"cannot be listened for on {host!r}" in reported
-    assert "--p2p-host" in reported
-
-
 @pytest.mark.parametrize("kinds", ["none", "unix"])
 def test_a_host_that_is_not_needed_is_not_looked_at(kinds):
     named = ("--domain", "a.example", "--name", "ra", "--node", "ws://127.0.0.1:1/link")
@@ -71,10 +60,3 @@ async def test_a_sandbox_that_does_not_fit_into_the_total_is_refused_in_one_sent
     reported = sentence_of(ended)
     assert "may use 256 MiB of memory, and 1 of 256 MiB each run already" in reported
     assert "raise --sandbox-memory" in reported
-
-
-@pytest.mark.parametrize("total", [("--sandbox-memory", "255"), ("--sandbox-cpu", "0.04")])
-def test_a_total_below_that_of_one_sandbox_is_a_usage_error(total):
-    ended = typed("runtime", *NAMED, "ws://127.0.0.1:1/link", *total)
-    assert ended.status == ExitCode.USAGE
-    assert total[0] in ended.err[-1]

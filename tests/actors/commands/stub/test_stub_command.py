@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from actors.cli.group import ExitCode
 from actors.commands.stub import list_entries as list_
 from tests.support.command import called, typed
@@ -44,15 +42,6 @@ def test_without_keys_nothing_is_verified_and_that_is_said(publisher):
     assert (done.status, dict(checks(done))["signature"]) == (ExitCode.OK, None)
 
 
-def test_each_check_of_what_is_right_is_reported(publisher):
-    publisher.published()
-    done = publisher.verify("--json", "--trust", publisher.trust())
-    assert done.status == ExitCode.OK
-    assert checks(done) == [
-        ("form", True), ("signature", True), ("revoked", True), ("time", True), ("level", True),
-    ]  # fmt: skip
-
-
 def test_a_package_is_checked_as_well(publisher):
     publisher.write("draft.json", {"endpoints": ["ws://node.b.example/link"]})
     publisher.package()
@@ -61,26 +50,6 @@ def test_a_package_is_checked_as_well(publisher):
     done = publisher.verify("--json", "--trust", trust)
     assert done.status == ExitCode.OK, done.err
     assert checks(done)[-2:] == [("publisher", True), ("package", True)]
-
-
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (lambda publisher: publisher.write("d.jws", "{}"), "it is not signed"),
-        (
-            lambda publisher: publisher.sign(key=publisher.made("thief", "o")),
-            "the key 'thief' is not trusted",
-        ),
-        (lambda publisher: publisher.sign(draft="old.json"), "it expired"),
-    ],
-    ids=["unsigned", "outsider", "expired"],
-)
-def test_why_a_runtime_would_refuse_it_is_said(publisher, spoil, said):
-    publisher.sign()
-    spoil(publisher)
-    refused(
-        publisher.verify("--trust", publisher.trust(), where=str(publisher.folder / "d.jws")), said
-    )
 
 
 def test_a_descriptor_of_another_type_is_verified_as_well(publisher):
@@ -97,22 +66,6 @@ def test_a_misplaced_descriptor_is_reported(publisher):
 
 
 # ---- as processes
-
-
-def test_a_person_signs_publishes_and_looks(publisher):
-    key, folder = publisher.key, publisher.folder
-    draft, out, into = str(folder / "draft.json"), str(folder / "d.jws"), str(publisher.catalogue)
-    signed = typed(
-        "stub", "sign", draft, "--domain", "b.example", "--key", key["key"], "--out", out
-    )
-    put = typed("stub", "publish", out, "--into", into, "--keys", key["jwks"])
-    shown = typed("stub", "list", into)
-    good = typed("stub", "verify", f"{into}/{ENTRY}", "--trust", publisher.trust())
-    bad = typed("stub", "publish", str(folder / "gone.jws"), "--into", into)
-
-    assert [one.status for one in (signed, put, shown, good)] == [ExitCode.OK] * 4
-    assert (bad.status, len(bad.err)) == (ExitCode.CONFIGURATION, 1)
-    assert shown.out[1].split()[0] == "protocolstub/default"
 
 
 def test_a_directory_that_cannot_be_written_is_one_sentence(publisher):

@@ -2,8 +2,6 @@
 
 import json
 
-import pytest
-
 from actors.cli.group import ExitCode
 from actors.commands.stub import list_entries as list_
 from actors.commands.stub import revoke
@@ -44,22 +42,6 @@ def test_a_list_is_renewed_and_keeps_what_it_has(publisher):
     assert (first["entries"], second["entries"]) == (1, 1)
 
 
-def test_a_list_that_was_spoilt_is_not_written_over(publisher):
-    publisher.published()
-    path = publisher.catalogue / ".well-known/actors-revoked.jws"
-    path.write_text("a.b.c")
-    where = (
-        "--into",
-        str(publisher.catalogue),
-        "--domain",
-        "b.example",
-        "--key",
-        publisher.key["key"],
-    )
-    refused(called(revoke, *where), "cannot use", ExitCode.CONFIGURATION)
-    assert path.read_text() == "a.b.c"
-
-
 def test_a_list_that_no_runtime_would_take_is_not_written(publisher):
     """It would take everything away: whoever reads it refuses all of the domain."""
     publisher.published()
@@ -75,34 +57,3 @@ def test_a_list_that_no_runtime_would_take_is_not_written(publisher):
     done = called(revoke, *into, "--domain", "c.example", *own)
     refused(done, "it is the list of b.example", ExitCode.CONFIGURATION)
     assert publisher.verify("--keys", publisher.key["jwks"]).status == ExitCode.OK
-
-
-def test_nothing_is_revoked_where_nothing_is_published(publisher):
-    where = (
-        "--into",
-        str(publisher.catalogue),
-        "--domain",
-        "b.example",
-        "--key",
-        publisher.key["key"],
-    )
-    done = called(revoke, *where)
-    refused(done, "no keys are published there yet; `stub publish --keys`", ExitCode.CONFIGURATION)
-    assert not publisher.catalogue.exists()
-
-
-@pytest.mark.parametrize(
-    ("more", "said"), [(("--up-to", "3"), "--entry"), (("--package", "x"), "is no SHA-256")]
-)
-def test_wrong_usage_of_revoke_is_said(publisher, more, said):
-    where = (
-        "--into",
-        str(publisher.catalogue),
-        "--domain",
-        "b.example",
-        "--key",
-        publisher.key["key"],
-    )
-    done = called(revoke, *where, *more)
-    assert done.status == ExitCode.USAGE
-    assert said in " ".join(done.err)

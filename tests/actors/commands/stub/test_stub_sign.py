@@ -2,90 +2,17 @@
 
 import json
 from base64 import b64encode
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from actors.cli.group import ExitCode
 from actors.commands.token import make_keys as keys
-from fsm.machine_list import fingerprint
-from fsm.machines.stub_connection import STUB_CONNECTION
-from tests.support.catalogues import ENTRY_POINT, sources
+from tests.support.catalogues import sources
 from tests.support.command import called
 from tests.support.runtime.stub_publisher import DRAFT, refused
 
 # ---- signing
-
-
-@pytest.mark.parametrize(
-    ("draft", "said"),
-    [
-        ({}, "it has neither a profile nor a package"),
-        ({"profile": {"stub": "gopher", "endpoint": "ws://b.example/"}}, "no stub 'gopher' ships"),
-        ({"profile": {"stub": "websocket", "endpoint": "node"}}, "its endpoint 'node' names no"),
-    ],
-)
-def test_a_stub_that_no_runtime_could_deploy_is_not_signed(publisher, draft, said):
-    publisher.write("draft.json", draft)
-    refused(publisher.sign(), f"no runtime could use this: {said}", ExitCode.CONFIGURATION)
-    assert not (publisher.folder / "d.jws").exists()
-
-
-def test_code_that_says_no_machine_or_place_is_not_signed(publisher):
-    done = publisher.package(draft=Path(publisher.write("bare.json", {})).name)
-    refused(done, "it does not say where its code dials", ExitCode.CONFIGURATION)
-    assert not (publisher.folder / "d.zip").exists()
-
-
-def test_a_draft_is_signed_and_keeps_what_is_its_own(publisher):
-    done = publisher.sign()
-    reported = json.loads(done.out[0])
-    shown = publisher.verify("--json", where=str(publisher.folder / "d.jws"))
-    descriptor = json.loads(shown.out[-1])["descriptor"]
-
-    assert (
-        reported["address"]
-        == "hyperty-catalogue://catalogue.b.example/.well-known/protocolstub/default"
-    )
-    assert (descriptor["cguid"], descriptor["objectName"]) == (reported["address"], "default")
-    assert (descriptor["counter"], descriptor["expires"]) == (
-        reported["counter"],
-        reported["expires"],
-    )
-    assert descriptor["profile"]["endpoint"] == DRAFT["profile"]["endpoint"]
-
-
-def test_the_same_again_is_a_greater_counter_without_a_word(publisher):
-    first = json.loads(publisher.sign("--counter", "5").out[0])
-    second = json.loads(publisher.sign().out[0])
-    assert first["counter"] == 5 < second["counter"]
-
-
-def test_counter_and_expiry_of_a_draft_hold_unless_an_option_is_given(publisher):
-    def reported(*more):
-        said = json.loads(publisher.sign(*more, draft="old.json").out[0])
-        return said["counter"], said["expires"]
-
-    assert reported() == (5, 1_700_000_000)
-    counter, expires = reported("--counter", "6", "--days", "1")
-    assert counter == 6
-    assert expires > 1_700_000_000
-
-
-def test_a_package_is_packed_and_promised(publisher):
-    done = publisher.package()
-    reported = json.loads(done.out[0])
-    descriptor = json.loads(
-        publisher.verify("--json", where=str(publisher.folder / "d.jws")).out[-1]
-    )
-    promised = descriptor["descriptor"]["sourcePackage"]
-    content = (publisher.folder / "d.zip").read_bytes()
-
-    assert reported["files"] == [str(publisher.folder / "d.jws"), str(publisher.folder / "d.zip")]
-    assert (promised["sha256"], promised["size"]) == (sha256(content).hexdigest(), len(content))
-    assert promised["sourceCodeClassname"] == ENTRY_POINT
-    assert descriptor["descriptor"]["machine"] == fingerprint(STUB_CONNECTION)
 
 
 @pytest.mark.parametrize(
@@ -175,40 +102,9 @@ def test_a_package_without_its_entry_point_is_not_signed(publisher, source, entr
     assert not (publisher.folder / "d.zip").exists()
 
 
-@pytest.mark.parametrize(
-    ("source", "entry"),
-    [
-        ("class Thing: ...", HYPERTY),
-        ("def Thing(context): ...", STUB),
-        ("async def Thing(context): ...", STUB),
-        ("import wrap\n@wrap.it\ndef Thing(): ...", HYPERTY),
-        ("def Thing(): ...\nThing = make(Thing)", HYPERTY),
-        ("if 1:\n    class Thing: ...\nelse:\n    def Thing(): ...", HYPERTY),
-        ("from things import Other as Thing", HYPERTY),
-        ("from things import *", HYPERTY),
-        ("def make():\n    global Thing\n    Thing = type\nmake()", HYPERTY),
-        ("raise SystemExit('nobody runs this')\nclass Thing: ...", HYPERTY),
-        ("\ufeffclass Thing: ...", HYPERTY),
-    ],
-)
-def test_an_entry_point_that_is_there_or_may_come_at_run_time_is_signed(publisher, source, entry):
-    done = entry_signed(publisher, source, entry)
-    assert done.status == ExitCode.OK, done.err
-
-
 def test_the_entry_point_of_a_folder_is_looked_for_in_its_init(publisher):
     where = {"path": "code/part/__init__.py", "point": "code.part:Thing"}
     assert entry_signed(publisher, "class Thing: ...", HYPERTY, **where).status == ExitCode.OK
-
-
-def test_the_public_keys_of_the_domain_are_signed_with_the_rest(publisher):
-    made = json.loads(called(keys, "--out", str(publisher.folder / "domain")).out[0])
-    done = publisher.sign("--domain-keys", made["jwks"])
-    shown = publisher.verify("--json", where=str(publisher.folder / "d.jws"))
-    descriptor = json.loads(shown.out[-1])["descriptor"]
-
-    assert done.status == ExitCode.OK
-    assert descriptor["domainKeys"] == json.loads(Path(made["jwks"]).read_text())
 
 
 @pytest.mark.parametrize("content", ["{}", '{"keys":[]}', '{"keys":[{"kty":"oct"}]}', "private"])

@@ -9,10 +9,10 @@ import pytest
 from actors.node.limits import NodeLimits
 from fsm.limits.rates import Rate
 from fsm.registry.node_rights import Observation
+from tests.actors.node.bus.forgery import RB, VICTIMS, variants
 from tests.support.node.legacy_peer import plain_peer, session_peer
 from tests.support.node.node_peer import RA, SM, open_world
 from tests.support.node.upstream import OLD
-from tests.support.runtime.forgery import RB, VICTIMS, variants
 
 PATIENT = NodeLimits(messages=Rate(math.inf, 1), max_malformed=math.inf)
 """Whoever sends much nonsense is shown out otherwise."""

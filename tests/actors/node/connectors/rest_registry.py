@@ -135,13 +135,3 @@ def _status(records) -> int:
 def hanging_up(call: Call) -> Said | None:
     """Die in the middle of every request."""
     raise HangupError
-
-
-def talking_garbage(call: Call) -> Said | None:
-    """Answer everything with what is no JSON."""
-    return Said(200, raw=b"<html>It works!</html>")
-
-
-def failing(call: Call) -> Said | None:
-    """Be out of order."""
-    return Said(500, {"message": "boom"})

@@ -12,7 +12,6 @@ from actors.node.connectors.global_registry import HttpGlobalRecords
 from specs.addresses.address import GLOBAL_REGISTRY
 from specs.limits.protocol import MAX_JSON_TEXT
 from tests.actors.node.connectors.quality_server import GlobalServer
-from tests.support.node.back_ends import RecordsFake
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.node_peer import RA, open_world
 
@@ -53,27 +52,6 @@ async def test_a_published_record_is_read():
 
 
 @pytest.mark.parametrize(
-    "form",
-    [
-        lambda one: Said(200, {"Code": 200, "Value": one}),
-        lambda one: Said(200, {"value": one}),
-        lambda one: Said(200, one),
-        lambda one: Said(200, raw=one.encode()),
-    ],
-)
-async def test_a_record_is_read_in_every_spelling_of_the_servers(form):
-    async with open_global() as (ra, fake):
-        fake.records[GUID], fake.form = token(), form
-        assert (await read(ra)).body["value"] == token()
-
-
-async def test_a_conflict_stays_a_conflict():
-    async with open_global() as (ra, fake):
-        fake.conflicts.add(GUID)
-        assert (await publish(ra, token())).code == 409
-
-
-@pytest.mark.parametrize(
     ("said", "code"),
     [
         (Said(200, {}), 502),
@@ -102,26 +80,3 @@ async def test_an_invalid_record_is_not_sent(value, guid):
 
 
 # ---- one contract for every global registry
-
-
-@asynccontextmanager
-async def over_http():
-    async with open_http_server(GlobalServer()) as server:
-        records = HttpGlobalRecords(ServerUrl.read(server.url))
-        yield records
-        await records.aclose()
-
-
-@asynccontextmanager
-async def in_memory():
-    yield RecordsFake({})
-
-
-@pytest.mark.parametrize("make", [over_http, in_memory])
-async def test_every_global_registry_keeps_the_same_contract(make):
-    async with make() as records:
-        missing = await records.read(GUID)
-        assert (missing.code, missing.body) == (404, {"description": "Not Found"})
-        assert (await records.publish(GUID, token())).code == 200
-        found = await records.read(GUID)
-        assert (found.code, found.body) == (200, {"description": "OK", "value": token()})

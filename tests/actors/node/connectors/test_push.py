@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.keys.key_file import KeyFileError
-from actors.keys.push import PushError, PushKeys, open_push_key, public_point
+from actors.keys.push import PushKeys, open_push_key, public_point
 from actors.keys.signing import make_key
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.push import PushConfig
@@ -21,9 +21,9 @@ from specs.limits.node import (
     PUSH_LIFE,
     PUSH_PATIENCE,
 )
+from tests.actors.node.connectors.push_service import PushService
 from tests.support.node.http_server import open_http_server
 from tests.support.node.node_peer import MN, RA, RB, open_world
-from tests.support.node.push_service import PushService
 
 PUSH = f"{MN}/push"
 CONTACT = "mailto:ops@a.ex"
@@ -82,20 +82,6 @@ async def test_a_call_reaches_the_device_of_a_runtime_that_sleeps_and_nobody_can
         assert b"lunch" not in content
 
 
-async def test_a_device_reads_only_what_is_for_it_and_was_not_changed(keys, tmp_path):
-    """SEC-43."""
-    async with open_push() as (world, service):
-        bob = await world.peer(RB)
-        await register(bob, service, keys)
-        await ask(bob, "execute", resource=RB)
-        content = await service.next("bob")
-    with pytest.raises(PushError):
-        PushKeys.load(tmp_path / "other.keys").read(content)
-    for broken in (b"", content[:-1], content[:-1] + bytes([content[-1] ^ 1])):
-        with pytest.raises(PushError):
-            keys.read(broken)
-
-
 async def test_a_device_that_is_taken_back_is_not_woken(keys):
     async with open_push() as (world, service):
         bob = await world.peer(RB)
@@ -140,27 +126,6 @@ async def test_what_the_push_service_objects_is_told(keys, status, code, is_retr
         assert again.code == (404 if code == 404 else 200)
 
 
-async def test_one_that_calls_too_often_has_to_wait_and_others_have_not(keys):
-    async with open_push() as (world, service):
-        bob, alice = await world.peer(RB), await world.peer(RA)
-        carol = await world.peer("hyperty-runtime://a.ex/rc")
-        await register(carol, service, keys, "carol")
-        codes = [(await ask(alice, "execute", resource=RB)).code for _ in range(11)]
-        assert codes == [404] * 10 + [503]
-        assert (await ask(bob, "execute", resource=carol.runtime)).code == 200
-
-
-async def test_a_device_is_not_called_more_often_than_it_bears(keys):
-    async with open_push() as (world, service):
-        bob = await world.peer(RB)
-        await register(bob, service, keys)
-        codes = [(await ask(bob, "execute", resource=RB)).code for _ in range(6)]
-        assert codes == [200] * 5 + [503]
-        assert service.waiting("bob") == 5
-        # One that calls too often takes the call of nobody else.
-        assert (await ask(await world.peer(RA), "execute", resource=RB)).code == 200
-
-
 async def test_slow_push_services_of_one_caller_delay_no_other(keys, hasty_clock):
     """SEC-43: whoever registers a device chooses how long its push service takes."""
     async with open_push() as (world, service):
@@ -175,16 +140,6 @@ async def test_slow_push_services_of_one_caller_delay_no_other(keys, hasty_clock
             assert (await ask(alice, "read")).code == 200
             assert (await ask(bob, "execute", resource=RB)).code == 200
         assert service.stalled <= PUSH_EACH
-
-
-async def test_a_push_service_that_does_not_answer_is_not_waited_for(keys, monkeypatch):
-    monkeypatch.setattr("actors.node.connectors.push.PUSH_PATIENCE", 0.1)
-    async with open_push() as (world, service):
-        bob = await world.peer(RB)
-        await register(bob, service, keys)
-        service.stalling = {"bob"}
-        answer = await ask(bob, "execute", resource=RB)
-        assert (answer.code, answer.body["retryAfter"] > 0) == (503, True)
 
 
 def device(runtime, user=None):
@@ -280,12 +235,6 @@ async def test_a_call_that_cannot_be_made_is_refused(body, code):
         alice = await world.peer(RA)
         assert (await ask(alice, "execute", **body)).code == code
         assert (await ask(alice, "update", **body)).code == 400
-
-
-async def test_without_a_key_there_is_no_push_manager():
-    async with open_world() as world:
-        alice = await world.peer(RA)
-        assert (await ask(alice, "execute", resource=RB)).code == 404
 
 
 def test_the_key_of_a_node_stays_in_its_file(tmp_path):

@@ -9,15 +9,15 @@ import pytest
 import trio
 
 from actors.kit.back_ends.ice import IcePlan, ListedServer
-from actors.kit.http_client import HttpError, ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from fsm.registry.relay import RelayLimits
 from specs.bodies.session import QualityRequest, TurnServer
 from specs.limits.node import MAX_RESERVATIONS
+from tests.actors.node.connectors.back_ends import RelaysFake
 from tests.actors.node.connectors.quality_server import QualityServer
 from tests.actors.node.connectors.rest_registry import hanging_up
-from tests.support.node.back_ends import RelaysFake
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.node_peer import RA, RB, open_world
 
@@ -52,10 +52,6 @@ async def ask(peer, type_, client="c1"):
 
 def hmac_of(secret, name):
     return b64encode(hmac.digest(secret.encode(), name.encode(), "sha1")).decode()
-
-
-def media_of(broker):
-    return [one["wanted"]["mediaType"] for one in broker.held.values()]
 
 
 async def test_a_reservation_is_shown_and_released():
@@ -142,45 +138,11 @@ async def test_an_inquiry_that_the_broker_does_not_know_is_a_502():
         assert (await reserve(ra)).code == 200
 
 
-async def test_asking_again_is_answered_with_what_is_held():
-    async with open_quality() as (world, broker):
-        ra = await world.peer(RA)
-        first, second = await reserve(ra), await reserve(ra)
-        assert first.body == second.body
-        assert len(broker.held) == 1
-        other = await reserve(ra, media="audio")
-        assert other.code == 200
-        await broker.server.until(
-            lambda: [one["wanted"]["mediaType"] for one in broker.held.values()] == ["audio"]
-        )
-
-
-async def test_without_resources_it_is_503_and_others_reservations_stay():
-    async with open_quality(free=1) as (world, broker):
-        ra, rb = await world.peer(RA), await world.peer(RB)
-        assert (await reserve(ra)).code == 200
-        refused = await reserve(rb)
-        assert (refused.code, refused.body["description"]) == (503, "no resources are left")
-        assert len(broker.held) == 1
-        assert (await ask(rb, "read")).code == 404
-
-
 async def test_a_session_holds_only_so_many():
     async with open_quality(free=100) as (world, _):
         ra = await world.peer(RA)
         codes = [(await reserve(ra, f"c{n}")).code for n in range(MAX_RESERVATIONS + 1)]
         assert codes == [200] * MAX_RESERVATIONS + [413]
-
-
-async def test_everything_is_given_back_when_the_session_ends():
-    async with open_quality(free=3) as (world, broker):
-        ra, rb = await world.peer(RA), await world.peer(RB)
-        for client in ("c1", "c2"):
-            await reserve(ra, client)
-        await reserve(rb)
-        await ra.control("close")
-        await broker.server.until(lambda: len(broker.held) == 1)
-        assert (await ask(rb, "read")).code == 200
 
 
 async def test_a_release_that_fails_is_tried_again():
@@ -192,17 +154,6 @@ async def test_a_release_that_fails_is_tried_again():
         await broker.server.until(lambda: broker.server.calls[-1].method == "DELETE")
         assert len(broker.held) == 1
         broker.mood = None
-        await broker.server.until(lambda: not broker.held)
-
-
-async def test_a_reservation_with_a_lost_answer_is_released():
-    async with open_quality() as (world, broker):
-        ra = await world.peer(RA)
-        broker.held_up = trio.Event()
-        await ra.post("create", f"{RA}/ua", QOS, value=wanted())
-        await broker.server.until(lambda: broker.held)
-        await ra.control("close")
-        broker.held_up.set()
         await broker.server.until(lambda: not broker.held)
 
 
@@ -223,16 +174,6 @@ async def test_an_answer_that_opens_nothing_is_502_and_given_back(said):
         broker.mood = lambda call: said if call.method == "PUT" else asked.append(call.method)
         assert (await reserve(ra)).code == 502
         await broker.server.until(lambda: asked == ["DELETE"])
-
-
-async def test_a_node_that_stops_gives_everything_back():
-    broker = QualityServer()
-    async with open_http_server(broker) as server:
-        make = partial(HttpQualityBroker, ServerUrl.read(server.url))
-        async with open_world(back_ends=BackEnds(quality=make)) as world:
-            await reserve(await world.peer(RA))
-            assert broker.held
-        assert not broker.held
 
 
 @pytest.mark.parametrize(
@@ -287,12 +228,3 @@ async def test_every_broker_keeps_the_same_contract(make):
         await broker.release("n1")
         assert await broker.status("n1") is None
         assert await broker.reserve("n2", asked) is not None
-
-
-async def test_a_broker_that_is_not_there_is_an_error():
-    async with open_http_server(QualityServer()) as server:
-        url = ServerUrl.read(server.url)
-    broker = HttpQualityBroker(url)
-    with pytest.raises(HttpError):
-        await broker.release("n1")
-    await broker.aclose()

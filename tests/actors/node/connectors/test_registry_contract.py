@@ -6,13 +6,12 @@ What the REST form cannot say the same is listed in `OTHERWISE`, with the reason
 from contextlib import asynccontextmanager
 
 import pytest
-import trio
 
 from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from tests.actors.node.connectors.rest_registry import RestRegistryFake
 from tests.support.node.http_server import open_http_server
-from tests.support.node.node_peer import DR, RA, RB, SM, open_world
+from tests.support.node.node_peer import DR, RA, RB, open_world
 from tests.support.trace.records import BOB, GUID, create, read, record, registered, update
 
 KINDS = ["memory", "sqlite", "http"]
@@ -62,105 +61,10 @@ async def test_a_registered_record_is_read_unchanged(world):
     assert (answer.from_, answer.to) == (DR, f"{RA}/registry")
 
 
-async def test_one_attribute_of_a_record_is_read(world):
-    """MSG-11, M-25."""
-    ra, rb = await world.peer(RA), await world.peer(RB)
-    url = await registered(rb)
-
-    assert (await read(ra, url, attribute="runtime")).body["value"] == RB
-    assert (await read(ra, url, attribute="resources.0")).body["value"] == "chat"
-    assert (await read(ra, f"/hyperty/url/{url}", attribute="user")).body["value"] == BOB
-    lacking = await read(ra, url, attribute="resources.7")
-    assert (lacking.code, lacking.body["description"]) == (404, "the record has no resources.7")
-    search = await read(ra, BOB, attribute="user")
-    assert (search.code, search.body["description"]) == (
-        400,
-        "attribute is for one record, not for a search",
-    )
-
-
-async def test_one_attribute_of_a_disconnected_record_is_read_with_408(world):
-    """MSG-11, M-25."""
-    ra, rb = await world.peer(RA), await world.peer(RB)
-    url = await registered(rb)
-    await update(rb, url, attribute="status", value="disconnected")
-
-    answer = await read(ra, url, attribute="status")
-
-    assert (answer.code, answer.body["value"]) == (408, ["disconnected"])
-
-
-@pytest.mark.parametrize(
-    "resource", ["hyperty://a.ex/nobody", "user://idp.ex/nobody", "comm://a.ex/x"]
-)
-async def test_an_unregistered_address_gets_404(world, resource):
-    ra = await world.peer(RA)
-    answer = await read(ra, resource)
-    assert (answer.code, answer.body["description"]) == (404, "Not Found")
-
-
-@pytest.mark.parametrize(
-    ("resource", "criteria", "is_found"),
-    [
-        (BOB, None, True),
-        (f"/hyperty/user/{BOB}", {}, True),
-        (f"/hyperty/user/{BOB}", {"resources": ["chat"], "dataSchemes": ["comm"]}, True),
-        (f"/hyperty/user/{BOB}", {"resources": ["chat", "video"]}, False),
-        (f"/hyperty/user/{BOB}", {"dataSchemes": ["none"]}, False),
-        (f"/hyperty/user/{BOB}", {"filter": "ignored"}, True),
-        (f"/comm/user/{BOB}", None, False),
-        (GUID, None, True),
-        (f"/hyperty/guid/{GUID}", {"resources": ["video"]}, False),
-        ("/hyperty/idp-identifier/bob@idp.ex", None, True),
-        ("/hyperty/idp-identifier/bob@idp.ex", {"resources": ["chat"]}, True),
-        ("/hyperty/idp-identifier/eve@idp.ex", None, False),
-    ],
-)  # fmt: skip
-async def test_searches_find_what_fits(world, resource, criteria, is_found):
-    ra, rb = await world.peer(RA), await world.peer(RB)
-    url = await registered(rb, guid=GUID)
-
-    answer = await read(ra, resource, **({} if criteria is None else {"criteria": criteria}))
-
-    assert answer.code == (200 if is_found else 404)
-    assert urls(answer) == ([url] if is_found else [])
-
-
 async def test_a_record_by_its_url_in_a_path(world):
     rb = await world.peer(RB)
     url = await registered(rb)
     assert urls(await read(rb, f"/hyperty/url/{url}")) == [url]
-
-
-@pytest.mark.parametrize("by", ["url", "name", "reporter"])
-async def test_data_objects_are_found_by_url_name_and_reporter(world, by):
-    rb = await world.peer(RB)
-    hyperty = await registered(rb)
-    url = await registered(rb, "comm", name="room", reporter=hyperty, schema="s")
-    resource = {"url": url, "name": "/comm/name/room", "reporter": f"/comm/reporter/{hyperty}"}[by]
-
-    assert urls(await read(rb, resource)) == [url]
-    assert (await read(rb, "/comm/name/other")).code == 404
-    assert (await read(rb, "/comm/reporter/hyperty://a.ex/other")).code == 404
-    narrowed = await read(rb, "/comm/name/room", criteria={"resources": ["chat"]})
-    assert urls(narrowed) == [url]
-
-
-async def test_an_unregistered_record_is_reported_with_408_until_it_comes_back(world):
-    ra, rb = await world.peer(RA), await world.peer(RB)
-    url = await registered(rb)
-
-    gone = await update(rb, url, attribute="status", value="disconnected")
-
-    assert gone.code == 200
-    for resource in (url, BOB):
-        answer = await read(ra, resource)
-        assert (answer.code, answer.body["description"]) == (408, "Temporarily Unavailable")
-        assert [(one["url"], one["status"]) for one in answer.body["value"]] == [
-            (url, "disconnected")
-        ]
-    assert (await update(rb, url)).code == 200
-    assert (await read(ra, url)).code == 200
 
 
 async def test_a_search_shows_the_live_ones_only_if_there_are_any(world):
@@ -181,17 +85,6 @@ async def test_an_update_sets_fields_and_brings_a_record_back(world):
     assert answer.code == 200
     shown = await read(rb, url)
     assert (shown.code, shown.body["value"]["resources"]) == (200, ["chat", "video"])
-
-
-async def test_a_session_cannot_register_or_change_foreign_records(world):
-    ra, rb = await world.peer(RA), await world.peer(RB)
-    url = await registered(rb)
-
-    assert (await create(ra, record(url, RA))).code == 403
-    assert (await create(ra, record(url, RB))).code == 403
-    assert (await update(ra, url, attribute="status", value="disconnected")).code == 403
-    assert (await update(ra, url)).code == 403
-    assert (await read(ra, url)).code == 200
 
 
 @pytest.mark.parametrize("value", [{"p2pHandler": f"{RA}/p2phandler/1"}, {"runtime": RA}])
@@ -219,46 +112,6 @@ async def test_an_unknown_or_invalid_change_is_refused(world):
     assert (await read(rb, f"/hyperty/runtimes/{RB}")).code == 400
     assert (await create(rb, [1])).code == 400
     assert (await rb.ask("delete", f"{RB}/registry", DR, resource=url)).code == 400
-
-
-async def test_a_record_that_is_too_large_is_refused(world):
-    rb = await world.peer(RB)
-    (url,) = await rb.allocate()
-    assert (await create(rb, record(url, descriptor="x" * 15_000, name="y" * 15_000))).code == 413
-    mine = await registered(rb)
-    assert (await update(rb, mine, value={"descriptor": "x" * 16_300})).code == 413
-
-
-async def test_only_real_changes_are_reported_and_after_the_answer(world):
-    ra, rb = await world.peer(RA), await world.peer(RB)
-    url = await registered(rb)
-    await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
-
-    await update(rb, url, value={"status": "live", "user": BOB})
-    await update(rb, url)
-    await update(rb, url, attribute="status", value="disconnected")
-    await update(rb, url, attribute="status", value="disconnected")
-    await update(rb, url, value={"status": "live"})
-
-    reported = [await ra.hear() for _ in range(2)]
-    assert [one.body for one in reported] == [
-        {"attribute": "status", "value": "disconnected"},
-        {"attribute": "status", "value": "live"},
-    ]
-    assert {(one.from_, one.to) for one in reported} == {(DR, f"{url}/registration")}
-    assert await ra.silence(0.05)
-
-
-async def test_a_closed_session_takes_its_records_with_it(world):
-    ra, rb = await world.peer(RA), await world.peer(RB)
-    url = await registered(rb)
-    await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
-
-    await rb.control("close")
-
-    with trio.fail_after(30):
-        assert (await ra.hear()).body["value"] == "disconnected"
-    assert (await read(ra, url)).code == 408
 
 
 async def test_the_limits_of_the_rest_form_are_known(world):

@@ -15,10 +15,8 @@ from actors.node.dashboard.pages import Sources, dashboard_services
 from actors.node.dashboard.tap import Tap
 from actors.policy.store import PolicyConfig
 from fsm.dashboard.fleet import Fleet, Watched
-from fsm.engine import Step
 from specs.limits.bus import FINDINGS_KEPT
 from specs.limits.dashboard import FRAMES_KEPT, STORIES, STORY_LEASE, VIEWERS
-from specs.limits.protocol import HTTP_REQUEST_TIMEOUT
 from tests.actors.node.dashboard.dashboard_world import TOKEN, ask, watched_world, watching
 from tests.support.command import serving
 from tests.support.node.node_peer import RA, RB
@@ -76,37 +74,6 @@ async def test_the_short_path_leads_to_the_page_with_its_policy():
 # ---- what is shown
 
 
-async def test_a_viewer_sees_runtimes_come_and_leave_and_their_counts():
-    async with watched_world() as world, watching(world) as viewer:
-        _, whole = await viewer.event()
-        assert (whole["domain"], whole["rows"], whole["total"]) == (world.node.domain, [], 0)
-        alice = await world.peer(RA)
-        news = await viewer.until(lambda content: RA in states(content))
-        assert states(news)[RA] == "open"
-        assert news["machines"]["session"]["states"]["open"] == 1
-        await alice.allocate(number=2)
-        news = await viewer.until(lambda content: any(row[5] == 2 for row in content["rows"]))
-        assert news["machines"]["address"]["states"]["allocated"] == 2
-        await alice.control("close")
-        news = await viewer.until(lambda content: RA in content.get("gone", ()))
-        assert news["total"] == 0
-        assert news["machines"]["session"]["states"]["closed"] == 1
-
-
-async def test_a_viewer_that_comes_later_sees_what_there_is():
-    async with watched_world() as world:
-        await world.peer(RA)
-        await world.peer(RB)
-        async with watching(world) as viewer:
-            _, whole = await viewer.event()
-    assert states(whole) == {RA: "open", RB: "open"}
-    assert whole["figures"]["sessions.open"] == 2
-    assert [event["cause"] for event in whole["events"] if event["what"] == "session"] == [
-        "opened",
-        "opened",
-    ]
-
-
 async def test_a_runtime_is_shown_with_its_link_and_addresses():
     async with watched_world() as world:
         alice = await world.peer(RA)
@@ -148,27 +115,6 @@ async def test_the_command_serves_the_dashboard_behind_the_token_of_its_file(tmp
 
 
 # ---- why was it refused
-
-
-async def test_a_refused_message_is_explained_by_its_id():
-    async with watched_world() as world:
-        alice = await world.peer(RA)
-        await alice.post("create", "hyperty://a.ex/of-somebody-else", "hyperty://a.ex/x", note="s")
-        await alice.ask("create", RA, "hyperty://a.ex/nobody")
-        refusals = (await ask(world, "refused")).json["refusals"]
-        grounds = {one["ground"]: one for one in refusals}
-        stolen = grounds["ownership"]
-        only = (await ask(world, "refused", f"id={stolen['id']}")).json["refusals"]
-        none = (await ask(world, "refused", "id=987654321")).json
-    assert (stolen["by"], stolen["from"], stolen["code"]) == (
-        RA,
-        "hyperty://a.ex/of-somebody-else",
-        401,
-    )
-    assert "does not own" in stolen["why"]
-    assert grounds["route"]["code"] == 404
-    assert only == [stolen]
-    assert none == {"refusals": [], "drops": []}
 
 
 # ---- the story of one connection
@@ -264,30 +210,6 @@ async def test_a_broken_claim_is_shown_with_what_it_is_about():
     found = orjson.loads((await services[visit.path].answer(visit)).body)["findings"]
     assert len(found) == FINDINGS_KEPT
     assert (found[0]["claim"], found[0]["about"]) == ("I-M1", f"hyperty://a.ex/{FINDINGS_KEPT}")
-
-
-async def test_a_viewer_that_took_nothing_in_until_it_was_hung_up_was_slow(autojump_clock):
-    one = board()
-    viewer = one.join()
-    await viewer.next()
-    await trio.sleep(HTTP_REQUEST_TIMEOUT)
-    viewer.close()
-    viewer.close()
-    assert one.counters.tallies[Tally.VIEWERS] == {(ViewerEnd.SLOW,): 1}
-    assert one.counters.gauges[Gauge.VIEWERS]() == 0
-
-
-async def test_nothing_is_noted_while_nobody_watches(autojump_clock):
-    one = board()
-    moved = Step("session", f"domain://msg-node.a.ex|{RA}", None, "open", "opened")
-    one.fleet.take_step(moved, 0.0)
-    assert one.fleet.news()["rows"] == []
-    with closing(one.join()) as viewer:
-        assert RA.encode() in await viewer.next()
-        one.fleet.take_step(moved, 0.0)
-        assert RA.encode() in await viewer.next()
-    one.fleet.take_step(moved, 0.0)
-    assert one.fleet.news()["rows"] == []
 
 
 async def test_sources_that_a_node_has_not_are_said_to_be_missing():

@@ -5,7 +5,7 @@ import trio
 
 from actors.kit.counters import Tally
 from fsm.registry.node_rights import Observation
-from specs.limits.protocol import HOP_LIMIT, PEER_OFFENCES, QUARANTINE
+from specs.limits.protocol import HOP_LIMIT, PEER_OFFENCES
 from specs.reply_code import DropReason
 from tests.support.node.legacy_peer import plain_peer
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
@@ -150,19 +150,6 @@ async def test_a_session_speaks_for_no_other_domain(field, autojump_clock):
         assert world.node.counters.tallies[Tally.REFUSALS] == {(401,): 100}
         owner = await world.peer("hyperty-runtime://other.example/r")
         assert (await owner.ask("read", name, DR, resource=RA)).code == 404
-
-
-async def test_offences_of_long_ago_are_forgotten(autojump_clock):
-    async with open_world() as world:
-        peer = await world.peer(NODE)
-        for _ in range(PEER_OFFENCES - 1):
-            await peer.ask("read", "hyperty://c.ex/h", DR, resource=HX)
-        with trio.move_on_after(QUARANTINE):
-            while True:
-                await peer.hear()
-        for _ in range(PEER_OFFENCES - 1):
-            await peer.ask("read", "hyperty://c.ex/h", DR, resource=HX)
-        assert (await world.states())[NODE] == "open"
 
 
 # ---- what would make this node an offender there

@@ -24,25 +24,6 @@ def server():
         yield server
 
 
-@pytest.mark.timeout(240)
-async def test_runtimes_at_two_nodes_talk_over_nats(server):
-    terms = Terms((ServerUrl.read(server.url),))
-    config = actors.NodeConfig(domain=DOMAIN, engine=partial(open_engine, terms, DOMAIN))
-    async with (
-        actors.open_node(config) as one,
-        actors.open_node(config) as two,
-        actors.open_runtime(DOMAIN, "ra", node=one.url) as ra,
-        actors.open_runtime(DOMAIN, "rb", node=two.url) as rb,
-    ):
-        echo = await rb.deploy(Echo, "far")
-        caller = await ra.deploy(Caller)
-        (found,) = await caller.discover(name="far")
-        assert found.url == echo.url
-        with trio.fail_after(60):
-            for number in range(50):
-                assert (await caller.request(echo.url, number)).value == number
-
-
 @pytest.mark.long
 @pytest.mark.timeout(240)
 async def test_a_node_is_not_ready_while_the_store_of_nats_is_full_and_recovers_by_itself(tmp_path):

@@ -126,13 +126,6 @@ async def test_durations_are_shown_in_classes_that_add_up():
     assert shown[f"{name}_sum", *labels] == pytest.approx(60.2006)
 
 
-async def test_pages_of_two_nodes_know_nothing_of_each_other():
-    one, other = Counters(), Counters()
-    one.admitted = 7
-    assert (await page_of(one))["protofly_messages_admitted_total",] == 7
-    assert (await page_of(other))["protofly_messages_admitted_total",] == 0
-
-
 def test_a_node_without_http_loads_nothing_for_it():
     source = Path(ROOT / "actors" / "node" / "app.py").read_text()
     assert "from actors.http.service import" in source

@@ -9,7 +9,7 @@ from actors.kit.counters import Gauge
 from actors.node.limits import NodeLimits
 from fsm.limits.rates import Rate
 from fsm.session.outbox_budget import weight
-from specs.reply_code import DropReason, LinkEnd
+from specs.reply_code import LinkEnd
 from tests.support.node.node_peer import RA, RB, RX, SM, open_world
 from transports.errors import CloseReason, LinkBrokenError
 from transports.memory import FRAMES_IN_FLIGHT
@@ -68,46 +68,6 @@ async def test_the_link_that_holds_most_is_closed_as_a_slow_consumer(autojump_cl
         assert broken.value.close_reason is CloseReason.SLOW_CONSUMER
 
 
-async def test_every_request_that_is_given_up_is_answered(autojump_clock):
-    async with open_world(limits=LIMITS) as world:
-        ra, _, _ = await full_world(world)
-        await pile_up(ra, RX, 10)
-
-        codes = [one.code for one in await refusals(ra)]
-        assert (set(codes), len(codes)) == ({503}, 60)
-
-
-async def test_every_event_that_is_given_up_is_counted(autojump_clock):
-    async with open_world(limits=LIMITS) as world:
-        ra, _, _ = await full_world(world)
-        counted = world.node.counters.drops[DropReason.OVERFLOW]
-        await pile_up(ra, RX, 8)
-        await refusals(ra)
-        event = {"code": 200}
-        for number in range(100):
-            await ra.link.send(
-                b'{"id":%d,"type":"response","from":"%s/ua","to":"%s/ua","body":{"code":%d,"value":"%s"}}'
-                % (number + 1, RA.encode(), RX.encode(), event["code"], KILOBYTE.encode())
-            )
-        await trio.sleep(0.01)
-
-        assert world.node.counters.drops[DropReason.OVERFLOW] > counted
-        assert waiting(world) <= BUDGET
-
-
-async def test_the_budget_recovers_by_itself(autojump_clock):
-    async with open_world(limits=LIMITS) as world:
-        ra, rb, _ = await full_world(world)
-        await pile_up(ra, RX, 10)
-        await refusals(ra)
-        assert waiting(world) < BUDGET * 7 / 8
-
-        again = await world.outsider(RB)
-        assert (await again.control("re-open", runtimeURL=RB, token=rb.token)).code == 200
-        request = await ra.post("read", f"{RA}/ua", f"{RB}/ua")
-        assert await again.hear() == request
-
-
 async def test_messages_for_detached_sessions_count_too(autojump_clock):
     async with open_world(limits=LIMITS) as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
@@ -119,19 +79,6 @@ async def test_messages_for_detached_sessions_count_too(autojump_clock):
         await pile_up(ra, RB, 20)
         assert waiting(world) < BUDGET * 0.2
         assert {one.code for one in await refusals(ra)} == {503}
-
-
-async def test_no_message_waits_after_all_links_have_closed(autojump_clock):
-    async with open_world(limits=LIMITS) as world:
-        _, rb, rx = await full_world(world)
-        for peer in (rb, rx):
-            again = await world.outsider(peer.runtime)
-            await again.control("re-open", runtimeURL=peer.runtime, token=peer.token)
-            await again.silence(0.01)
-            assert (await again.control("close")).code == 200
-        await trio.sleep(1)
-
-        assert waiting(world) == 0
 
 
 async def subscribers(world, ra, count, things=1):
@@ -165,34 +112,3 @@ async def test_an_update_for_many_counts_once(autojump_clock):
 
         assert world.ended() == {}
         assert weight(30, 30 * 1020) < waiting(world) < BUDGET
-
-
-async def test_of_one_group_with_equal_shares_one_link_gives_way_whole(autojump_clock):
-    """L2: only the last one who lets go of a message frees it."""
-    async with open_world(limits=LIMITS) as world:
-        ra = await world.peer(RA)
-        things, peers = await subscribers(world, ra, 12, things=2)
-        while not world.ended():
-            for thing in things:
-                await publish(ra, thing, 1)
-
-        states = await world.states()
-        groups = [{states[peer.runtime] for peer in peers[first::2]} for first in range(2)]
-        assert groups == [{"detached"}, {"open"}]
-
-
-async def test_of_many_links_the_one_that_does_not_read_gives_way(autojump_clock):
-    """L2, L1: what all others have read counts for the one who has not."""
-    async with open_world(limits=LIMITS) as world:
-        ra = await world.peer(RA)
-        (thing,), peers = await subscribers(world, ra, 5)
-        async with trio.open_nursery() as nursery:
-            for peer in peers[1:]:
-                nursery.start_soon(peer.read_on)
-            for _ in range(110):
-                await publish(ra, thing, 1)
-            nursery.cancel_scope.cancel()
-
-        states = await world.states()
-        assert [states[peer.runtime] for peer in peers] == ["detached"] + ["open"] * 4
-        assert world.ended() == {LinkEnd.SHED: 1}

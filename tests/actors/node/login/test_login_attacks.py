@@ -28,7 +28,6 @@ PS256 = Issuer(RSAKey.generate_key(2048), "PS256", "k5", alg="PS256")
 ED25519 = Issuer(EDDSA.key, "Ed25519", "k1")
 GOOD = {one.algorithm: one for one in (EDDSA, ES256, ES384, RS256, PS256, ED25519)}
 KEYS = FakeKeySource(EDDSA.jwks(ES256, ES384, RS256, PS256))
-NOW = 0.0
 
 
 def hmac_signed(algorithm, secret, name="k1"):

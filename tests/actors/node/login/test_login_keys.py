@@ -4,19 +4,17 @@ import json
 
 import pytest
 import trio
-from cryptography.hazmat.primitives.asymmetric import rsa
-from joserfc.jwk import ECKey, RSAKey
 
 from actors.keys.key_set import BadKeysError, read_keys
-from actors.keys.key_source import KeyFile, KeysAwayError, KeyUrl
+from actors.keys.key_source import KeysAwayError, KeyUrl
 from actors.keys.token import read_token, read_verified
 from actors.kit.http_client import ServerUrl
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login, Nobody
-from specs.limits.node import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
+from specs.limits.node import JWKS_KEYS, KEYS_PAUSE, KEYS_STALE
 from tests.support.log import captured_log
-from tests.support.node.http_server import HangupError, Said, open_http_server
-from tests.support.node.issuer import ALICE, FakeKeySource, Issuer, login_by, opened, written
+from tests.support.node.http_server import Said, open_http_server
+from tests.support.node.issuer import ALICE, FakeKeySource, Issuer, login_by, opened
 from tests.support.node.node_peer import RA, open_world
 
 OLD, NEW = Issuer(name="old"), Issuer(name="new")
@@ -30,31 +28,6 @@ async def code_of(world, token, runtime=RA):
 
 
 # ---- reading a set
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        (b"", "no JSON"),
-        (b"<html>", "no JSON"),
-        (b"[]", "list 'keys'"),
-        (b'{"keys":{}}', "list 'keys'"),
-        (b'{"keys":[]}', "no key of it is for EdDSA or ES256 or"),
-        (b'{"keys":[1]}', "no object"),
-        (b'{"keys":[{}]}', "no key of it is for EdDSA or ES256 or"),
-        (
-            b'{"keys":[{"kty":"oct","k":"AAAA","kid":"1"}]}',
-            "no key of it is for EdDSA or ES256 or",
-        ),
-        (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1"}]}', "damaged"),
-        (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"AAAA"}]}', "damaged"),
-        (b'{"keys":[{"kty":"EC","crv":"P-256","kid":"1","x":"AAAA","y":7}]}', "damaged"),
-        (b" " * (JWKS_BYTES + 1), "larger than"),
-    ],
-)
-def test_an_invalid_key_set_is_refused(text, said):
-    with pytest.raises(BadKeysError, match=said):
-        read_keys(text)
 
 
 def key_set(**changed):
@@ -83,26 +56,6 @@ def test_there_are_not_too_many():
     many = [Issuer(OLD.key, name=str(number)) for number in range(JWKS_KEYS)]
     with pytest.raises(BadKeysError, match="more than"):
         read_keys(OLD.jwks(*many))
-
-
-def test_keys_of_other_kinds_are_passed_over():
-    keys = json.loads(OLD.jwks())["keys"]
-    foreign = RSAKey.generate_key(2048).as_dict(private=False)
-    others = [{**foreign, "kid": "rsa", "alg": "RSA-OAEP"}, {"kty": "OKP", "crv": "X25519"}]
-
-    assert [*read_keys(json.dumps({"keys": [*others, *keys]}).encode())] == ["old"]
-
-
-@pytest.mark.parametrize(("bits", "is_good"), [(1024, False), (2040, False), (2048, True)])
-def test_a_small_rsa_key_is_refused_by_name(bits, is_good):
-    key = RSAKey(rsa.generate_private_key(65537, bits), None)
-    weak = Issuer(key, "RS256", "weak")
-    if is_good:
-        assert read_keys(weak.jwks())["weak"].algorithms == ("RS256", "PS256")
-        return
-    with captured_log() as logs:
-        assert [*read_keys(OLD.jwks(weak), "there")] == ["old"]
-    assert f"key 'weak': it has {bits} bits; 2048 to 8192 are accepted" in logs[0]["why"]
 
 
 ENTRY = OLD.public()
@@ -155,48 +108,6 @@ def test_the_first_of_two_keys_of_one_name_serves():
     assert logs[0]["source"] == "idp.jwks.json"
 
 
-@pytest.mark.parametrize("alg", ["RS256", "PS256"])
-def test_an_rsa_key_without_alg_verifies_what_it_can(alg):
-    issuer = Issuer(RSAKey.generate_key(2048), alg, "rsa")
-    keys = read_keys(issuer.jwks())
-    for header in ({}, {"kid": None}):
-        assert read_verified(read_token(issuer.token(header)), keys)["sub"] == ALICE
-
-
-@pytest.mark.parametrize("secret", ["d", "p", "q", "dp", "dq", "qi"])
-def test_no_part_of_a_private_rsa_key_is_taken(secret):
-    key = RSAKey.generate_key(2048)
-    entry = {**key.as_dict(private=False), secret: key.as_dict(private=True)[secret], "kid": "1"}
-    with pytest.raises(BadKeysError, match="private"):
-        read_keys(json.dumps({"keys": [entry]}).encode())
-
-
-@pytest.mark.parametrize(
-    ("kind", "alg", "meant"),
-    [
-        ("RSA", None, ("RS256", "PS256")),
-        ("RSA", "PS256", ("PS256",)),
-        ("OKP", "Ed25519", ("EdDSA",)),
-        ("OKP", "EdDSA", ("EdDSA",)),
-        ("EC", "ES384", None),
-        ("RSA", "ES256", None),
-        ("OKP", "RS256", None),
-    ],
-)
-def test_a_key_has_the_algorithms_of_its_type_that_it_does_not_exclude(kind, alg, meant):
-    keys = {
-        "RSA": lambda: RSAKey.generate_key(2048),
-        "OKP": lambda: OLD.key,
-        "EC": lambda: ECKey.generate_key("P-256"),
-    }
-    text = Issuer(keys[kind](), name="one", alg=alg).jwks()
-    if meant is None:
-        with pytest.raises(BadKeysError, match="no key of it is for"):
-            read_keys(text)
-    else:
-        assert read_keys(text)["one"].algorithms == meant
-
-
 # ---- keys of several issuers (RFC 8725, 3.8)
 
 MINE, THEIRS = "https://idp.ex", "https://other.ex"
@@ -246,14 +157,6 @@ async def test_each_issuer_has_the_keys_of_its_own_source(autojump_clock):
     assert all(source.closed for source in sources.values())
 
 
-async def test_keys_of_nobody_verify_nothing_where_there_are_several_issuers(autojump_clock):
-    """The set of a file may change after the start."""
-    mine, theirs, _ = issuers()
-    provider = by_keys(FakeKeySource(mine.jwks(theirs)), terms_of("a.ex", (MINE, THEIRS)))
-    async with open_world(login=Login(provider=provider, clock=lambda: 0.0)) as world:
-        assert set(await codes_of(world, mine, theirs)) == {401}
-
-
 def test_sources_of_other_issuers_than_the_accepted_ones_are_refused():
     with pytest.raises(ValueError, match="each accepted issuer"):
         by_keys({MINE: FakeKeySource(b"")}, terms_of("a.ex", (MINE, THEIRS)))
@@ -273,48 +176,6 @@ async def test_a_token_that_names_no_key_has_the_set_got_anew_as_well(autojump_c
         assert shelf.fetched == 2
 
 
-async def test_an_unknown_key_has_the_set_got_anew_but_not_more_often_than_allowed(autojump_clock):
-    shelf = FakeKeySource(OLD.jwks())
-    async with open_world(login=login_by(OLD, shelf)) as world:
-        assert await code_of(world, OLD.token()) == 200
-        shelf.text = OLD.jwks(NEW)
-        assert await code_of(world, NEW.token()) == 401
-        await trio.sleep(KEYS_PAUSE)
-        assert await code_of(world, NEW.token()) == 200
-        assert shelf.fetched == 2
-        await trio.sleep(KEYS_PAUSE)
-        for _ in range(50):
-            assert await code_of(world, Issuer(name="guess").token()) == 401
-        assert shelf.fetched <= 2 + 50 / 20 / KEYS_PAUSE + 1
-    assert shelf.closed
-
-
-async def test_a_key_that_was_taken_away_opens_nothing_any_more(autojump_clock):
-    shelf = FakeKeySource(OLD.jwks(NEW))
-    async with open_world(login=login_by(OLD, shelf)) as world:
-        assert await code_of(world, OLD.token()) == 200
-        shelf.text = NEW.jwks()
-        await trio.sleep(KEYS_FRESH)
-        OLD.now = NEW.now = trio.current_time()
-        try:
-            assert await code_of(world, OLD.token()) == 401
-            assert await code_of(world, NEW.token()) == 200
-        finally:
-            OLD.now = NEW.now = 0.0
-
-
-async def test_without_keys_no_runtime_is_admitted_and_all_may_retry(autojump_clock):
-    """CON-01: fails closed."""
-    shelf = FakeKeySource(b"", why="no way there")
-    async with open_world(login=login_by(OLD, shelf)) as world:
-        assert await code_of(world, OLD.token()) == 503
-        assert await code_of(world, OLD.token()) == 503
-        assert shelf.fetched == 1
-        shelf.why, shelf.text = "", OLD.jwks()
-        await trio.sleep(KEYS_PAUSE)
-        assert await code_of(world, OLD.token()) == 200
-
-
 async def test_keys_with_a_lost_source_are_used_until_they_are_stale(autojump_clock):
     shelf, issuer = FakeKeySource(OLD.jwks()), Issuer(OLD.key, name="old")
     async with open_world(login=login_by(OLD, shelf)) as world:
@@ -326,20 +187,6 @@ async def test_keys_with_a_lost_source_are_used_until_they_are_stale(autojump_cl
         await trio.sleep(60)
         issuer.now = trio.current_time()
         assert await code_of(world, issuer.token()) == 503
-
-
-async def test_a_slow_source_delays_only_logins_that_need_it(autojump_clock):
-    shelf = FakeKeySource(OLD.jwks())
-    async with open_world(login=login_by(OLD, shelf)) as world:
-        assert await code_of(world, OLD.token()) == 200
-        shelf.delay = 1.0
-        await trio.sleep(KEYS_PAUSE)
-        before = trio.current_time()
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(code_of, world, NEW.token())
-            await trio.sleep(0.1)
-            assert await code_of(world, OLD.token()) == 200
-            assert trio.current_time() - before < 0.5
 
 
 async def test_a_source_that_never_answers_is_given_up(autojump_clock):
@@ -356,24 +203,6 @@ async def test_without_configured_keys_no_runtime_is_admitted(autojump_clock):
 
 
 # ---- a file
-
-
-async def test_a_file_is_read_again_when_it_changes(tmp_path):
-    path = written(tmp_path / "jwks.json", OLD.jwks())
-    source = KeyFile(path)
-    assert [*await source.fetch()] == ["old"]
-    written(path, OLD.jwks(NEW))
-
-    assert [*await source.fetch()] == ["old", "new"]
-
-
-async def test_a_file_that_is_half_written_or_gone_is_said(tmp_path):
-    path = written(tmp_path / "jwks.json", OLD.jwks()[:40])
-    with pytest.raises(KeysAwayError, match="no JSON"):
-        await KeyFile(path).fetch()
-    path.unlink()
-    with pytest.raises(KeysAwayError, match="No such file"):
-        await KeyFile(path).fetch()
 
 
 # ---- a server
@@ -403,30 +232,6 @@ async def test_keys_come_from_a_server():
         assert server.calls[0].segments == ("keys",)
 
 
-@pytest.mark.parametrize(
-    ("said", "why"),
-    [
-        (Said(500, {}), "status 500"),
-        (Said(404, raw=OLD.jwks()), "status 404"),
-        (Said(raw=b"<html>log in here</html>"), "no JSON"),
-        (Said(raw=b" " * (JWKS_BYTES + 1)), "larger than"),
-        (Said(302, headers=(("location", "http://127.0.0.1:1/"),)), "redirect"),
-        (HangupError(), "cannot get the keys"),
-    ],
-)
-async def test_a_server_that_gives_no_keys_is_said(said, why):
-    async with open_http_server(answering(said)) as server:
-        with pytest.raises(KeysAwayError, match=why):
-            await fetched(server.url)
-
-
-async def test_a_server_that_is_not_there_is_said():
-    async with open_http_server(answering(Said())) as server:
-        pass
-    with pytest.raises(KeysAwayError, match="cannot get the keys"):
-        await fetched(server.url)
-
-
 async def test_a_server_that_is_too_slow_is_not_waited_for(hasty_clock):
     async def handler(call):
         await trio.sleep_forever()
@@ -434,25 +239,3 @@ async def test_a_server_that_is_too_slow_is_not_waited_for(hasty_clock):
     async with open_http_server(handler) as server:
         with trio.fail_after(60), pytest.raises(KeysAwayError, match="no answer within"):
             await fetched(server.url)
-
-
-async def test_a_session_is_opened_by_keys_of_a_server():
-    """Up, down, and up again with other keys; over real sockets."""
-    said = [Said(raw=OLD.jwks())]
-
-    async def handler(call):
-        await trio.lowlevel.checkpoint()
-        return said[0]
-
-    async with open_http_server(handler) as server:
-        source = KeyUrl(ServerUrl.read(server.url))
-        source.pause = 0.0
-        login = Login(provider=by_keys(source, terms_of("a.ex")), clock=lambda: 0.0)
-        async with open_world(login=login) as world:
-            assert await code_of(world, OLD.token()) == 200
-            said[0] = Said(503)
-            assert await code_of(world, OLD.token()) == 200
-            assert await code_of(world, NEW.token()) == 401
-            said[0] = Said(raw=NEW.jwks())
-            assert await code_of(world, NEW.token()) == 200
-            assert await code_of(world, OLD.token()) == 401

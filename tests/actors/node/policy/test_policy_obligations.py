@@ -1,7 +1,6 @@
 """What is done along with decisions: POL-13, POL-14, POL-15, I-K3, I-K4."""
 
 import pytest
-import trio.testing
 
 from actors.policy.engine import Decision, Ruling, Tasks
 from fsm.policy.attributes import Place, Request
@@ -10,12 +9,9 @@ from fsm.policy.terms import Moment
 from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import Message, MessageType
 from tests.support.log import captured_log
-from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.node.policing import (
-    logged_in,
     one_policy,
-    optional_login,
     policed,
     rule,
     rulings,
@@ -53,25 +49,6 @@ async def test_a_log_line_has_sender_and_message_without_body(effect, tmp_path, 
     assert SECRET not in str(logs)
 
 
-async def test_a_log_line_names_the_user(tmp_path, autojump_clock):
-    issuer = Issuer()
-    reported = {**policed(tmp_path, duty("deny", LOG)), **optional_login(issuer)}
-    with captured_log() as logs:
-        async with open_world(**reported) as world:
-            peer = await logged_in(world, issuer)
-            await peer.ask("create", f"{RA}/ua", f"{RB}/ua")
-    assert [one["user"] for one in logs if one["event"] == "policy"] == ["user://idp.ex/alice"]
-
-
-async def test_a_counter_counts_each_message_once(tmp_path, autojump_clock):
-    text = duty("deny", '{ do = "count", name = "blocked" }')
-    async with open_world(**policed(tmp_path, text)) as world:
-        ra = await world.peer(RA)
-        await ra.ask("create", f"{RA}/ua", RB, resource="comm://a.ex/1")
-        await ra.ask("create", f"{RA}/ua", RB, resources=["comm://a.ex/1", "comm://a.ex/2"])
-        assert world.node._policing.tasks.counts == {"blocked": 2}
-
-
 async def test_a_stamp_says_that_a_policy_permitted(tmp_path, autojump_clock):
     async with open_world(**policed(tmp_path, duty("permit", '{ do = "stamp" }'))) as world:
         heard = await tell(world)
@@ -85,32 +62,6 @@ async def test_a_policy_has_messages_kept(tmp_path, autojump_clock):
         (from_,), (to,) = await sender.allocate(), await receiver.allocate()
         answer = await sender.ask("create", from_, to, value=1)
         assert (answer.code, "no engine" in answer.body["description"]) == (403, True)
-
-
-async def test_a_policy_that_keeps_messages_believes_no_stamp(tmp_path, autojump_clock):
-    text = one_policy(
-        rule("r", 'effect = "permit"\ntarget.actionType.equals = "delete"\n'
-             'obligations.permit = [{ do = "stamp" }]'),
-        rule("s", 'effect = "permit"\nobligations.permit = [{ do = "durable" }]'),
-    )  # fmt: skip
-    async with open_world(**policed(tmp_path, text)) as world:
-        assert (await tell(world, auth=True)).body["auth"] is False
-
-
-@pytest.mark.parametrize(("said", "heard"), [(True, False), ("yes", False), (False, False)])
-async def test_a_sender_cannot_stamp_its_own_message(said, heard, tmp_path, autojump_clock):
-    """POL-15: false says that no policy permitted."""
-    text = one_policy(
-        rule("r", 'effect = "permit"\ntarget.actionType.equals = "delete"\n'
-             'obligations.permit = [{ do = "stamp" }]')
-    )  # fmt: skip
-    async with open_world(**policed(tmp_path, text)) as world:
-        assert (await tell(world, auth=said)).body["auth"] is heard
-
-
-async def test_where_nothing_is_stamped_bodies_are_left_alone(tmp_path, autojump_clock):
-    async with open_world(**policed(tmp_path, one_policy())) as world:
-        assert (await tell(world, auth=True)).body["auth"] is True
 
 
 UNKNOWN = '{ do = "water-the-plants" }'
@@ -131,61 +82,6 @@ async def test_advice_that_cannot_be_followed_is_skipped(tmp_path, autojump_cloc
     text = duty("permit", UNKNOWN, kind="advice")
     async with open_world(**policed(tmp_path, text)) as world:
         assert (await tell(world)).type == "create"
-
-
-async def test_a_denial_stays_a_denial_for_any_obligations(tmp_path, autojump_clock):
-    async with open_world(**policed(tmp_path, duty("deny", UNKNOWN, LOG))) as world:
-        assert (await tell(world)).code == 403
-
-
-async def test_an_obligation_after_a_permission_follows_the_message(tmp_path, autojump_clock):
-    late = '{ do = "count", name = "late", when = "after" }'
-    early = '{ do = "count", name = "early" }'
-    async with open_world(**policed(tmp_path, duty("permit", late, early))) as world:
-        order = watched(world)
-        await tell(world)
-        assert rulings(world)[-1].obligations == "count:late@after,count:early"
-    assert order == ["early", "xmit", "late"]
-
-
-async def test_an_obligation_after_a_denial_follows_its_answer(tmp_path, autojump_clock):
-    late = '{ do = "count", name = "late", when = "after" }'
-    async with open_world(**policed(tmp_path, duty("deny", late))) as world:
-        order = watched(world)
-        await tell(world)
-    assert order == ["xmit", "late"]
-
-
-async def test_an_obligation_after_an_open_by_login_does_not_wait_for_another_message(
-    tmp_path, autojump_clock
-):
-    late = 'obligations.permit = [{ do = "count", name = "late", when = "after" }]\n'
-    text = one_policy(rule("r", f'effect = "permit"\n{late}'))
-    issuer = Issuer()
-    async with open_world(**policed(tmp_path, text), **optional_login(issuer)) as world:
-        order = watched(world)
-        await logged_in(world, issuer)
-        await trio.testing.wait_all_tasks_blocked()
-        assert order == ["late"]
-
-
-def watched(world) -> list[str]:
-    """Note, in order, when counters count and when the create or its refusal leaves."""
-    order: list[str] = []
-    tasks, tracer = world.node._policing.tasks, world.tracer
-    count, record = tasks._count, tracer.record
-
-    def counted(name: str) -> bool:
-        order.append(name)
-        return count(name)
-
-    def recorded(actor, fact) -> None:
-        if fact.op == "xmit" and "ua#" in fact.mid:
-            order.append("xmit")
-        record(actor, fact)
-
-    tasks._count, tracer.record = counted, recorded
-    return order
 
 
 async def test_an_undecidable_message_is_denied_and_its_cause_logged(tmp_path, autojump_clock):

@@ -2,10 +2,9 @@
 
 import pytest
 
-from actors.node.login.provider import Admission
 from tests.support.node.issuer import ALICE, BOB, Issuer, login_by, opened
 from tests.support.node.node_peer import RA, open_world
-from tests.support.trace.records import create, read, record, update
+from tests.support.trace.records import create, record
 
 USER, GUID = "/hyperty/user/", "user-guid://g1"
 
@@ -37,34 +36,3 @@ async def test_a_record_names_the_user_of_the_login(more, code, autojump_clock):
         peer = await logged_in(world, issuer)
         (url,) = await peer.allocate()
         assert (await create(peer, named(url, **more))).code == code
-
-
-@pytest.mark.parametrize("change", [{"user": BOB}, {"guid": GUID}])
-@pytest.mark.parametrize("is_attribute", [True, False])
-async def test_a_change_makes_it_nobody_elses(change, is_attribute, autojump_clock):
-    issuer = Issuer()
-    async with open_world(login=login_by(issuer)) as world:
-        peer = await logged_in(world, issuer)
-        (url,) = await peer.allocate()
-        await create(peer, named(url, user=ALICE))
-        ((name, value),) = change.items()
-        body = {"attribute": name, "value": value} if is_attribute else {"value": change}
-        assert (await update(peer, url, **body)).code == 403
-        assert (await read(peer, USER + BOB)).code == 404
-
-
-async def test_where_others_log_in_a_session_without_a_login_names_no_user(autojump_clock):
-    issuer = Issuer()
-    login = login_by(issuer, admission=Admission.ANYBODY)
-    async with open_world(login=login) as world:
-        peer = await world.peer()
-        (url,) = await peer.allocate()
-        assert (await create(peer, named(url, user=BOB))).code == 403
-        assert (await create(peer, named(url, user=None))).code == 200
-
-
-async def test_without_logins_a_record_names_whom_it_likes(autojump_clock):
-    async with open_world() as world:
-        peer = await world.peer()
-        (url,) = await peer.allocate()
-        assert (await create(peer, named(url, user=BOB, guid=GUID))).code == 200

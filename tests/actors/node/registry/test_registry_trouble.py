@@ -8,7 +8,7 @@ import trio
 
 from tests.support.log import captured_log
 from tests.support.node.node_peer import RA, RB, SM, open_world
-from tests.support.trace.records import create, read, record, registered, update
+from tests.support.trace.records import read, registered, update
 
 
 @contextmanager
@@ -43,33 +43,6 @@ async def until_written(peer, url):
     with trio.fail_after(60):
         while (await update(peer, url)).code != 200:  # noqa: ASYNC110 - as a runtime would
             await trio.sleep(0.1)
-
-
-async def test_changes_are_refused_reads_and_routing_go_on_and_it_heals(path, lines):
-    async with open_world(registry=path) as world:
-        ra, rb = await world.peer(RA), await world.peer(RB)
-        url = await registered(rb)
-        (fresh,) = await rb.allocate()
-        with locked(path):
-            for answer in [
-                await create(rb, record(fresh)),
-                await update(rb, url, value={"status": "disconnected"}),
-                await create(rb, record(fresh)),
-            ]:
-                assert answer.code == 503
-            assert (await read(ra, url)).code == 200
-            assert (await read(ra, fresh)).code == 404
-            await ra.post("create", f"{RA}/ua", f"{RB}/ua", value=1)
-            assert (await rb.hear()).body["value"] == 1
-        await until_written(rb, url)
-        assert (await create(rb, record(fresh))).code == 200
-        assert (await read(ra, fresh)).code == 200
-        histories = [step for step in world.steps("registration") if step[0] == fresh]
-        assert histories == [(fresh, "[*]", "live")]
-        assert world.node.monitor_violations == 0
-    assert reported(lines, "registry file cannot be written") == 1
-    assert reported(lines, "registry file is written again") == 1
-    assert reported(lines, "actor crashed") == 0
 
 
 async def test_records_of_ended_sessions_are_noted_and_reported_when_the_file_heals(path):

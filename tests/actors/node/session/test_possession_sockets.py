@@ -12,8 +12,8 @@ import pytest
 import trio
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.actors.node.key_holder import KeyHolder
 from tests.support.command import serving
-from tests.support.node.key_holder import KeyHolder
 from tests.support.wire.raw_websocket import handshake, text
 
 RA, SESSION = "hyperty-runtime://a.example/ra", "domain://msg-node.a.example/session"

@@ -7,12 +7,12 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.runtime.bus.messages import Deliveries, Origin
+from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Interceptor, Objection
 from fsm.effects import Intent
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.actors.runtime.bus.deaf import deaf
 from tests.support.chance import examples
@@ -39,8 +39,6 @@ SAYINGS = {
 }
 """Who says what, by the number of the message."""
 
-MID = f"{A}#1"
-"""The first message of a story."""
 
 ACTIONS = (*SAYINGS, "ask", "answer", "again", "late", "no-way", "leave")
 
@@ -135,26 +133,3 @@ def test_each_submitted_message_is_delivered_answered_or_dropped_with_one_reason
     finals = Counter(message.id for message in heard if message.is_final)
     asked = {m.id for m, by in history.sent if by == A and m.is_request and m.from_ == A}
     assert asked <= set(finals)
-
-
-def test_the_histories_know_every_end_of_a_message_here():
-    """OBS-06: what cannot be read, and sessions, are matters of stubs."""
-    history, world, _ = run(["ask", "again", "late", "answer", *["event-full"] * 4, *ACTIONS])
-    elsewhere = {DropReason.MALFORMED, DropReason.SESSION_GONE, DropReason.UNSUBSCRIBED}
-    by_links = {DropReason.OVERTAKEN}  # in `test_message_bus_ways`
-    missing = set(DropReason) - set(world.counters.drops) - elsewhere - by_links
-    assert missing == {DropReason.CRASHED}
-    assert vanished(history, world) == []
-
-
-def test_a_vanished_message_is_noticed(monkeypatch):
-    """I-T9: a bus that swallows events does not pass."""
-    swallowed = []
-
-    def swallow(_deliveries, message, _route, **_how):
-        swallowed.append(instance_id(message))
-        return True
-
-    monkeypatch.setattr(Deliveries, "deliver", swallow)
-    history, world, _ = run(["event"])
-    assert [mid for mid, *_ in vanished(history, world)] == swallowed == [MID]

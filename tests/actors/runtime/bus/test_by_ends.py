@@ -9,7 +9,6 @@ import pytest
 
 from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER
-from actors.runtime.bus import pipeline
 from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Pipelines
@@ -98,25 +97,6 @@ def test_messages_pass_as_if_each_had_been_checked(seed):
     assert refused > 20
 
 
-def test_a_new_stub_takes_no_commands_of_those_that_sent_there_before():
-    checks = Checks()
-    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
-    command = Message(1, MessageType.EXECUTE, ALICE, STUB)
-    assert checks.passed(command, ALICE) == command
-    checks.admission.grant(STUB, STUB, Origin.NODE_STUB)
-    assert isinstance(checks.passed(command, ALICE), Refusal)
-
-
-def test_an_address_that_was_given_back_may_be_that_of_another_runtime():
-    checks = Checks()
-    checks.admission.grant(STUB, STUB, Origin.NODE_STUB)
-    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
-    carried = Message(1, MessageType.CREATE, ALICE, BOB, {"via": [STUB]})
-    assert isinstance(checks.passed(carried, STUB), Refusal)
-    checks.admission.revoke(ALICE, ALICE)
-    assert checks.passed(carried, STUB) == carried
-
-
 BETWEEN = {
     "policy": (
         ALICE,
@@ -152,27 +132,3 @@ def test_of_two_equal_messages_the_second_is_refused_if_something_has_changed(ch
     assert (by, message.type, message.from_, message.to) in checks.pipelines._known
     change(checks)
     assert isinstance(checks.passed(message, by), Refusal)
-
-
-def test_a_full_memory_forgets_the_oldest(monkeypatch):
-    monkeypatch.setattr(pipeline, "REMEMBERED", 2)
-    checks = Checks()
-    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
-    for number in range(3):
-        to = f"hyperty://a.example/{number + 5}"
-        assert checks.passed(Message(1, MessageType.CREATE, ALICE, to), ALICE)
-    assert [to for *_, to in checks.pipelines._known] == [
-        f"hyperty://a.example/{n}" for n in (6, 7)
-    ]
-
-
-def test_long_ends_fill_the_memory_before_its_places_are_taken(monkeypatch):
-    monkeypatch.setattr(pipeline, "REMEMBERED_BYTES", 10_000)
-    checks = Checks()
-    checks.admission.grant(ALICE, ALICE, Origin.LOCAL)
-    most = 0
-    for number in range(20):
-        to = f"hyperty://a.example/{number}{'x' * 2000}"
-        assert checks.passed(Message(1, MessageType.CREATE, ALICE, to), ALICE)
-        most = max(most, len(checks.pipelines._known))
-    assert 1 < most < 5

@@ -54,24 +54,6 @@ async def scene(number, policy=None):
         yield Scene(domain["alice"], runtime, urls, echoes)
 
 
-async def test_a_copy_goes_to_another_address_while_the_rule_holds(autojump_clock):
-    async with scene(2) as there:
-        async with there.rule(0, 1):
-            assert await there.ask(0, "copied") == (200, "copied")
-            assert await there.ask(1, "alone") == (200, "alone")
-        assert await there.ask(0, "after") == (200, "after")
-        assert there.heard == [["copied", "after"], ["copied", "alone"]]
-        assert there.drops == {}
-
-
-async def test_a_hyperty_of_the_runtime_itself_is_copied_too(autojump_clock):
-    async with scene(3) as there, there.rule(0, 1):
-        answer = await there.echoes[2].request(there.urls[0], "near")
-        await trio.testing.wait_all_tasks_blocked()
-        assert answer.body["value"] == "near"
-        assert there.heard[:2] == [["near"], ["near"]]
-
-
 async def test_the_sender_gets_the_answer_of_the_first_receiver_only(autojump_clock):
     class Louder(Echo):
         async def on_request(self, message):
@@ -152,12 +134,3 @@ async def test_only_addresses_of_the_runtime_have_rules(autojump_clock):
             with pytest.raises(actors.ForwardRefusedError, match="no address of this runtime"):
                 async with there.runtime.agent.forwarding(ForwardRule.of(*pair)):
                     pass
-
-
-async def test_a_circle_is_refused_at_the_call(autojump_clock):
-    async with scene(2) as there, there.rule(0, 1):
-        with pytest.raises(actors.ForwardRefusedError, match="loop"):
-            async with there.rule(1, 0):
-                pass
-        assert await there.ask(1, "x") == (200, "x")
-        assert there.heard[0] == []

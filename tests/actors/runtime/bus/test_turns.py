@@ -27,21 +27,6 @@ async def flood(port, from_, to, count=10**6):
         await port.post(event(number, from_, to))
 
 
-async def test_one_that_floods_has_only_so_many_messages_before_those_of_others(world):
-    """R11: they do not keep the others from running."""
-    changes = f"{A}/changes"
-    alice = await world.component(A)
-    world.agent.follow(changes, A)
-    port = hyperty_port(world, A)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(flood, port, A, changes, 3 * SUBMITTED)
-        await trio.lowlevel.checkpoint()
-        await trio.lowlevel.checkpoint()
-        assert len(alice) <= SUBMITTED
-        await world.settle()
-    assert len(alice) == 3 * SUBMITTED
-
-
 async def test_one_that_floods_keeps_to_a_rate_while_another_submits(world, autojump_clock):
     """R11."""
     changes = f"{A}/changes"
@@ -56,46 +41,6 @@ async def test_one_that_floods_keeps_to_a_rate_while_another_submits(world, auto
             await trio.sleep(0.01)
         nursery.cancel_scope.cancel()
     assert SUBMIT_RATE / 2 <= len(alice) <= 1.5 * SUBMIT_RATE
-
-
-async def test_a_cancelled_request_returns_its_permit(world, autojump_clock):
-    """R11: the place is not lost, whether the bus has seen the request or not."""
-    await world.component(A)
-    await world.component(B)
-    port = hyperty_port(world, A)
-    for number in range(1, 4 * SUBMITTED):
-        with trio.move_on_after(0):
-            await port.request(ask(2 * number))
-        with trio.move_on_after(0.001):
-            await port.request(ask(2 * number + 1))
-    with trio.fail_after(1):
-        await port.post(ask(10**6))
-
-
-async def test_answers_wait_for_no_permit(world):
-    """R11: they are owed, and no more can come than was asked for."""
-    alice = await world.component(A)
-    await world.component(B)
-    port = hyperty_port(world, B)
-    for number in range(1, 3 * SUBMITTED):
-        await world.port(A).post(ask(number))
-        await port.post(answer(ask(number)))
-    await world.settle()
-    assert len(alice) == 3 * SUBMITTED - 1
-
-
-async def test_answers_of_a_cancelled_task_are_sent(world):
-    """They are owed; the task goes on to its next wait."""
-    alice = await world.component(A)
-    await world.component(B)
-    port = hyperty_port(world, B)
-    with trio.CancelScope() as scope:
-        scope.cancel()
-        for number in range(1, 201):
-            world.port(A).send(ask(number))
-            await port.post(answer(ask(number)))
-    await world.settle()
-    assert len(alice) == 200
 
 
 async def test_a_sender_has_only_so_much_open_at_one_receiver(world):
@@ -134,24 +79,6 @@ async def windowed(world, room):
     await hyperty_port(world, S).room(room, is_first=True)
     world.bus.take_route(C, Intent.REACH, S, math.inf)
     return stub
-
-
-async def test_what_a_stub_has_no_room_for_waits_in_order_with_its_sender(world):
-    """R11: a hyperty that sends more than its node takes waits, and no queue overflows."""
-    await world.component(A)
-    stub = await windowed(world, 2)
-    port = hyperty_port(world, A)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(post_all, port, 5 * SUBMITTED)
-        await world.settle()
-        assert len(stub) == 2
-        assert len(nursery.child_tasks) == 1
-        while nursery.child_tasks:
-            await hyperty_port(world, S).room(SUBMITTED, is_first=False)
-            await world.settle()
-    await hyperty_port(world, S).room(2 * SUBMITTED, is_first=False)
-    await world.settle()
-    assert [one.message.id for one in stub] == list(range(1, 5 * SUBMITTED + 1))
 
 
 async def post_all(port, count):

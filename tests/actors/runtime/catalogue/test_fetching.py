@@ -4,12 +4,9 @@ from contextlib import asynccontextmanager
 
 import attrs
 import pytest
-import trio
 
 from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.memory import FolderStore
-from actors.catalogue.source import Places
-from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
 from actors.keys.runtime_key import make_runtime_key
 from actors.keys.signing import make_key
@@ -22,8 +19,8 @@ from actors.runtime.app import open_runtime
 from actors.runtime.catalogue import Evidence, FetchingCatalogue, StubMakers
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.own_identity import OwnIdentity
-from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
-from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
+from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError
+from actors.runtime.stubs.credentials import GivenToken
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.catalogue.descriptor import Reach
 from specs.addresses.address import CatalogueType
@@ -122,13 +119,6 @@ async def test_a_domain_is_reached_by_its_descriptor_alone(publishing, autojump_
     assert [fact.stub for fact in visitor.tracer.facts if fact.op is Op.XMIT]
 
 
-async def test_without_a_catalogue_the_same_domain_is_not_reached(autojump_clock):
-    async with open_world() as world, world.visitor(None) as visitor:
-        answer = await visitor.ask()
-
-    assert answer.code == Code.NOT_FOUND
-
-
 async def test_the_sender_to_a_refused_domain_is_notified_of_the_reason(publishing, autojump_clock):
     """STB-14, SC-06: 503 with the sentence; it is in trace and counters, too."""
     publishing.serves_raw("{}")
@@ -141,67 +131,6 @@ async def test_the_sender_to_a_refused_domain_is_notified_of_the_reason(publishi
     assert "the protocolstub 'default' of b.ex is refused: it is not signed" in str(answer.body)
     assert visitor.judged() == [(Op.REFUSED, "unsigned")]
     assert [(str(label[0]), count) for label, count in counted.items()] == [("unsigned", 1)]
-
-
-async def test_a_descriptor_that_has_been_mended_is_taken(publishing, autojump_clock):
-    publishing.serves_raw("{}")
-    async with open_world() as world, world.visitor(access(publishing)) as visitor:
-        first = await visitor.ask()
-        publishing.offers(endpoint=NODE_B)
-        await trio.sleep(RETRY_COOL_DOWN + 1)
-        second = await visitor.ask()
-
-    assert (first.code, second.code) == (Code.UNAVAILABLE, Code.OK)
-
-
-async def test_a_rollback_is_refused_after_a_restart(publishing, tmp_path):
-    """S16: what was seen outlives the process; a crash cannot open the way back."""
-    memory = tmp_path / "memory.json"
-    publishing.offers(endpoint=NODE_B, counter=7)
-    async with open_world() as world:
-        async with world.visitor(access(publishing, memory)) as visitor:
-            assert (await visitor.ask()).code == Code.OK
-        publishing.offers(endpoint=NODE_B, counter=6)
-        async with world.visitor(access(publishing, memory)) as again:
-            answer = await again.ask()
-
-    assert answer.code == Code.UNAVAILABLE
-    assert "its counter 6 is less than 7" in str(answer.body)
-    assert again.judged() == [(Op.REFUSED, "rolled-back")]
-
-
-async def test_a_private_place_is_not_dialled(publishing, autojump_clock):
-    """S15: a descriptor cannot send a runtime into its own network."""
-    asked = access(publishing, reach=Reach.PUBLIC)
-    async with open_world() as world, world.visitor(asked) as visitor:
-        answer = await visitor.ask()
-
-    assert answer.code == Code.UNAVAILABLE
-    assert visitor.judged() == [(Op.REFUSED, "private-place")]
-
-
-@pytest.mark.parametrize(
-    ("flags", "outcome"),
-    [
-        ((True, False), (Code.UNAVAILABLE, [(Op.REFUSED, "without-tls")])),
-        ((True, True), (Code.OK, [(Op.ADMIT, "profile")])),
-        ((False, False), (Code.OK, [(Op.ADMIT, "profile")])),
-    ],
-)
-async def test_the_node_of_another_domain_is_dialled_with_tls(
-    publishing, monkeypatch, flags, outcome, autojump_clock
-):
-    """SEC-13: unless that is wanted, or the hosts are no machines."""
-    is_system, insecure = flags
-    monkeypatch.setattr(MemoryNetwork, "is_system", is_system)
-    publishing.offers(endpoint="ws://node.b.ex:4123/link")
-    async with (
-        open_world("node.b.ex:4123") as world,
-        world.visitor(access(publishing), insecure=insecure) as visitor,
-    ):
-        answer = await visitor.ask()
-
-    assert (answer.code, visitor.judged()) == outcome
 
 
 # ---- what a fetched stub is given
@@ -229,13 +158,6 @@ async def given(publishing, reach):
     return descriptor, seen[0]
 
 
-async def test_a_fetched_stub_logs_in_nowhere(publishing, autojump_clock):
-    """What the runtime shows at home would be of use to another domain."""
-    _, context = await given(publishing, Reach.ANYWHERE)
-    assert context.config.credentials is NO_CREDENTIALS
-    assert isinstance(context.network, MemoryNetwork)
-
-
 @pytest.mark.parametrize(
     ("said", "takes"),
     [
@@ -260,35 +182,6 @@ async def test_a_fetched_stub_dials_public_places_only(autojump_clock):
     made.offers()
     _, context = await given(made, Reach.PUBLIC)
     assert isinstance(context.network, GuardedNetwork)
-
-
-async def test_options_of_the_profile_come_before_the_configuration(autojump_clock):
-    """STB-13: of both the later wins."""
-    made = Publishing()
-    profile = {"stub": "websocket", "endpoint": NODE_B, "options": {"a": 1, "b": 1}}
-    made.serves(made.draft(profile=profile, configuration={"b": 2, "c": 2}))
-    descriptor, _ = await given(made, Reach.ANYWHERE)
-    assert descriptor.options == {"a": 1, "b": 2, "c": 2}
-
-
-@pytest.mark.parametrize("name", ["P2PRequester", "P2PHandler"])
-async def test_stubs_of_links_ship_for_a_domain_that_nobody_trusts(name, autojump_clock):
-    """CAT-10: they stand in the catalogue as ordinary objects; here they are built in."""
-    own = BuiltInCatalogue({StubKind(name): print}, {})
-    nowhere = CatalogueAccess(Places(), Trust({}))
-    makers, evidence = StubMakers({}), evidence_for()
-    found = await FetchingCatalogue(own, nowhere, makers, evidence).find(
-        f"hyperty-catalogue://b.ex/.well-known/protostub/{name}"
-    )
-    assert found.activate is print
-
-
-async def test_a_configured_domain_is_not_fetched(publishing, autojump_clock):
-    own = BuiltInCatalogue({StubKind.NODE: print}, {B: "ws://configured/link"})
-    nowhere = CatalogueAccess(Places(), Trust({}))
-    makers, evidence = StubMakers({}), evidence_for()
-    found = await FetchingCatalogue(own, nowhere, makers, evidence).find(STUB_B.address)
-    assert found.node_url == "ws://configured/link"
 
 
 async def test_an_address_outside_catalogues_is_not_looked_up(publishing, autojump_clock):
@@ -329,27 +222,6 @@ async def test_keys_that_cannot_be_used_are_let_be(domain_keys, autojump_clock):
 
 
 # ---- constraints
-
-
-@pytest.mark.parametrize(
-    ("constraints", "why"),
-    [
-        ({"python": "9.0"}, "it needs python 9.0, and this runtime has 3."),
-        ({"files": True}, "it needs files, and this runtime has none"),
-        ({"telepathy": True}, "its constraint 'telepathy' is unknown"),
-    ],
-)
-async def test_a_stub_whose_constraints_are_not_met_is_not_deployed(
-    publishing, constraints, why, autojump_clock
-):
-    """STB-12, STB-14: who waits for it gets the reason."""
-    publishing.offers(endpoint=NODE_B, constraints=constraints)
-    async with open_world() as world, world.visitor(access(publishing)) as visitor:
-        answer = await visitor.ask()
-
-    assert answer.code == Code.UNAVAILABLE
-    assert why in str(answer.body)
-    assert visitor.judged() == [(Op.REFUSED, "constraint")]
 
 
 async def test_a_stub_whose_constraints_are_met_is_deployed(publishing, autojump_clock):

@@ -33,7 +33,6 @@ from transports.memory import MemoryNetwork
 
 A = "a.ex"
 GREETER = Entry(B, CatalogueType.HYPERTY, "greeter")
-CHAT = Entry(B, CatalogueType.SCHEMA, "chat")
 SOURCES = {
     "greeter.py": """
 from actors import Hyperty
@@ -140,38 +139,6 @@ async def open_world(supply, *, catalogues=True, publishers=("acme",)):
         async with open_runtime(config, network, tracer) as runtime:
             await runtime.deploy("caller", lambda: caller)
             yield World(runtime, caller, policy, tracer, node_tracer)
-
-
-async def test_a_hyperty_is_loaded_by_its_descriptor_alone(supply):
-    """HYP-01, CAT-02: with its configuration, its types and the schemes of its data objects."""
-    schema = {"type": "object"}
-    about = supply.publishing.describes(
-        CatalogueType.SCHEMA, CHAT.name, schema=schema, scheme="comm"
-    )
-    supply.offers(
-        configuration={"greeting": "good day"},
-        hypertyType=["chat"],
-        dataObjects=[about, "connection"],
-        constraints={"dataObjects": True, "memory": 64},
-    )
-    async with open_world(supply) as world:
-        life = await world.runtime.load(GREETER.address)
-        answer = await world.caller.request(life.url, "Bob")
-        record = (await world.record(life.url)).body["value"]
-        await world.runtime.undeploy(life.url)
-        gone = await world.caller.request(life.url, "Bob")
-
-    assert (answer.code, answer.body["value"]) == (Code.OK, "good day, Bob")
-    assert (record["descriptor"], record["resources"]) == (GREETER.address, ["chat"])
-    assert record["dataSchemes"] == ["comm", "connection"]
-    assert gone.code == Code.NOT_FOUND
-
-
-async def test_its_name_may_be_another_than_that_of_the_descriptor(supply):
-    async with open_world(supply) as world:
-        life = await world.runtime.load(GREETER.address, "doorman")
-        record = (await world.record(life.url)).body["value"]
-    assert record["name"] == "doorman"
 
 
 # ---- what is not loaded
@@ -286,53 +253,3 @@ async def test_a_step_that_fails_undoes_those_before_it(supply, tmp_path, to, fi
             assert (await world.caller.request(life.url, "Bob")).code == Code.OK
 
     assert caught.value.step is step
-
-
-@pytest.mark.parametrize(
-    "address",
-    ["hyperty://a.ex/1", "hyperty-catalogue://catalogue.b.ex/.well-known/nothing/greeter"],
-)
-async def test_what_is_no_address_of_a_descriptor_is_not_fetched(supply, address):
-    async with open_world(supply) as world:
-        with pytest.raises(HypertyLoadError, match=r"no valid|not of the form") as caught:
-            await world.runtime.load(address)
-    assert caught.value.step is LoadStep.DESCRIPTOR
-
-
-async def test_without_catalogues_nothing_is_loaded(supply):
-    async with open_world(supply, catalogues=False) as world:
-        with pytest.raises(HypertyLoadError, match="no catalogues are configured"):
-            await world.runtime.load(GREETER.address)
-
-
-async def test_a_package_cannot_read_what_its_runtime_reads(supply, tmp_path):
-    """STB-12: neither files of the runtime nor modules of ours that are not for hyperties."""
-    spying = """
-from pathlib import Path
-
-from actors import Hyperty
-
-
-class Greeter(Hyperty):
-    async def on_request(self, message):
-        found = []
-        for attempt in (self._read, self._import):
-            try:
-                attempt()
-            except (OSError, ImportError):
-                continue
-            found.append(attempt.__name__)
-        return found
-
-    def _read(self):
-        Path(__import__("sys").argv[0] or "/etc/passwd").read_text()
-
-    def _import(self):
-        import actors.commands.runtime
-"""
-    supply.archive = archive_of(tmp_path / "spy", {"greeter.py": spying})
-    supply.offers()
-    async with open_world(supply) as world:
-        life = await world.runtime.load(GREETER.address)
-        answer = await world.caller.request(life.url)
-    assert (answer.code, answer.body["value"]) == (Code.OK, [])

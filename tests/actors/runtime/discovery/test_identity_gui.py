@@ -11,7 +11,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from specs.limits.discovery import GUI_TIMEOUT, GUI_WAITING
+from specs.limits.discovery import GUI_WAITING
 from specs.message import MessageType
 from tests.support.runtime.domain import DomainOptions, open_domain
 from tests.support.trace.memory import MemoryTracer
@@ -78,21 +78,6 @@ async def test_the_user_chooses_an_identity(autojump_clock):
         assert user.seen == [(CHOICE["identities"], CHOICE["idps"])]
 
 
-async def test_a_runtime_without_a_display_says_so(autojump_clock):
-    async with runtime_of(None) as runtime:
-        assert (await show(runtime)).code == 404
-        assert (await ask(runtime, MessageType.READ)).body["value"] == {"present": False}
-    async with runtime_of(User()) as runtime:
-        assert (await ask(runtime, MessageType.READ)).body["value"] == {"present": True}
-
-
-async def test_no_other_runtime_asks_the_user(autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        to = f"{domain['alice'].runtime.url}/identity-gui"
-        for kind in (MessageType.READ, MessageType.EXECUTE, MessageType.CREATE):
-            assert (await domain["bob"].hyperty.ask(to, kind, {})).code == 403
-
-
 async def test_no_hyperty_shows_a_login_page(autojump_clock):
     """SEC-38: it could show one of its own, and get the code that a user has for a provider."""
     user = User()
@@ -104,16 +89,6 @@ async def test_no_hyperty_shows_a_login_page(autojump_clock):
         assert (await hyperty.ask(to, MessageType.CREATE, {"value": CHOICE})).code == 403
         assert (await hyperty.ask(to, MessageType.READ, {})).code == 200
         assert user.seen == []
-
-
-@pytest.mark.parametrize(
-    "url",
-    ["http://idp.ex/login", "javascript:alert(1)", "file:///etc/passwd", f"{PAGE}{'x' * 4096}"],
-)
-async def test_a_page_without_tls_is_not_shown(url, autojump_clock):
-    user = User()
-    async with runtime_of(user) as runtime:
-        assert ((await show(runtime, url)).code, user.seen) == (400, [])
 
 
 async def test_something_else_is_refused(autojump_clock):
@@ -128,12 +103,6 @@ async def test_no_answer_is_a_refusal(answer, code, autojump_clock):
     async with runtime_of(User(answer=answer)) as runtime:
         assert (await show(runtime)).code == code
         assert (await ask(runtime, MessageType.READ)).code == 200
-
-
-async def test_a_user_who_is_away_is_not_waited_for(autojump_clock):
-    async with runtime_of(User(takes=1e9)) as runtime:
-        assert (await show(runtime)).code == 408
-        assert trio.current_time() == pytest.approx(GUI_TIMEOUT, abs=5)
 
 
 async def test_the_user_is_asked_for_one_thing_at_a_time(autojump_clock):

@@ -10,7 +10,6 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
-from actors.policy.store import PolicyConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.addresses.address import domain_registry
@@ -18,10 +17,8 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from tests.actors.node.connectors.quality_server import GlobalServer
 from tests.actors.node.connectors.test_global_registry import token
-from tests.actors.runtime.stubs.test_logging_in import Purse, an_issuer, opened
 from tests.support.node.http_server import open_http_server
-from tests.support.node.issuer import ALICE, ISSUER, login_by
-from tests.support.runtime.domain import DOMAIN, DomainOptions, Echo, open_domain
+from tests.support.runtime.domain import DOMAIN, open_domain
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
@@ -48,33 +45,6 @@ async def test_a_part_is_read_by_its_own_runtime_only(name, autojump_clock):
             assert (await alice.hyperty.ask(part(alice, name), kind, {})).code == Code.MALFORMED
         if name not in {"idm", "subscriptions"}:
             assert (await read(alice, name)).code == Code.MALFORMED
-
-
-@pytest.mark.parametrize("name", ["ua", "registry", "address-allocation", "sm", "pep"])
-async def test_no_part_leaves_a_request_of_another_runtime_unanswered(name, autojump_clock):
-    options = DomainOptions(policies={"alice": PolicyConfig()})
-    async with open_domain("alice", "bob", options=options) as domain:
-        alice, bob = domain["alice"], domain["bob"]
-        for kind in (MessageType.READ, MessageType.CREATE, MessageType.EXECUTE):
-            answer = await bob.hyperty.ask(part(alice, name), kind, {"value": 1})
-            assert answer.code in {Code.MALFORMED, Code.FORBIDDEN, Code.NOT_FOUND}
-
-
-async def test_the_discovery_of_a_runtime_searches_a_domain(autojump_clock):
-    """M-31."""
-    async with open_domain("alice", "bob") as domain:
-        alice, bob = domain["alice"], domain["bob"]
-        urls = [await bob.runtime.deploy("many", Echo) for _ in range(3)]
-        first = await read(alice, "discovery", resource="/hyperty/name/many", limit=2)
-        rest = {"resource": "/hyperty/name/many", "after": first.body["next"]}
-        second = await read(alice, "discovery", **rest)
-        values = [*first.body["value"], *second.body["value"]]
-        assert [one["url"] for one in values] == urls[::-1]
-        assert "next" not in second.body
-        none = {"resource": "/hyperty/name/many", "criteria": {"resources": ["x"]}}
-        assert (await read(alice, "discovery", **none)).code == Code.NOT_FOUND
-        one = await read(alice, "discovery", resource=f"/hyperty/url/{urls[0]}")
-        assert one.body["value"]["name"] == "many"
 
 
 @pytest.mark.parametrize(
@@ -104,23 +74,6 @@ async def test_subscriptions_are_those_of_the_runtime(autojump_clock):
                 "followed": [bob.address],
                 "total": 3,
             }
-
-
-async def test_the_identity_of_a_runtime_has_no_token(autojump_clock):
-    purse = Purse(an_issuer())
-    async with opened(login_by(purse.issuer), purse) as runtime:
-        caller = Caller()
-        url = await runtime.deploy("caller", lambda: caller)
-        answer = await caller.ask(f"{runtime.url}/idm", MessageType.READ, {})
-        assert answer.body["value"] == {
-            "user": ALICE,
-            "vouchedBy": "identity-provider",
-            "identityProvider": ISSUER,
-            "expires": purse.issuer.now + 300,
-            "key": runtime.identity.key.thumbprint,
-        }
-        (entry,) = await caller.discover(user=ALICE)
-        assert (entry.url, entry.user) == (url, ALICE)
 
 
 async def test_where_nobody_logs_in_there_is_no_user_and_no_provider(autojump_clock):
@@ -165,9 +118,3 @@ async def test_global_records_are_read_by_guid_or_user():
                 await runtime.order("registry", MessageType.UPDATE, registry, change)
                 assert await read(BOB) == (200, token())
                 assert await read(url) == (400, None)
-
-
-async def test_a_domain_without_a_global_registry_says_so(autojump_clock):
-    async with open_domain("alice") as domain:
-        answer = await read(domain["alice"], "graph-connector", resource=GUID)
-        assert answer.code == Code.NOT_FOUND

@@ -2,11 +2,10 @@
 
 import pytest
 
-from actors.runtime.discovery.search import RecordSearch, RegistryReader, SearchError
+from actors.runtime.discovery.search import RecordSearch, RegistryReader
 from specs.addresses.address import domain_registry
 from specs.bodies.registry import ReadRecord
 from specs.errors import BadMessageError
-from specs.limits.discovery import EMPTY_PAGES
 from specs.message import Message, MessageType
 from tests.support.runtime.domain import DOMAIN, Echo, open_domain
 
@@ -55,18 +54,6 @@ def page(*urls, code=200, **more):
 H = [f"hyperty://{DOMAIN}/h{n}" for n in range(5)]
 
 
-async def test_a_page_is_read_when_its_first_record_is_wanted():
-    registry = Registry(page(*H[:2], next="c1"), page(*H[2:4], next="c2"), page(H[4]))
-    search = RecordSearch(registry.reader(), ReadRecord(USER, None, 2))
-    assert registry.asked == []
-    assert [(await anext(search)).url for _ in range(2)] == H[:2]
-    assert registry.asked == [{"resource": USER, "limit": 2}]
-    assert (await anext(search)).url == H[2]
-    assert registry.asked[1:] == [{"resource": USER, "limit": 2, "after": "c1"}]
-    assert await found(search) == H[3:]
-    assert len(registry.asked) == 3
-
-
 async def test_records_that_are_away_are_returned_and_malformed_ones_left_out():
     bad = [{"url": "nonsense"}, 7, {"url": H[0], "resources": 7}, {"url": "hyperty://b.ex/h"}]
     registry = Registry((408, {"value": [*bad, {"url": H[1], "status": "disconnected"}]}))
@@ -77,24 +64,3 @@ async def test_records_that_are_away_are_returned_and_malformed_ones_left_out():
 async def test_a_registry_that_never_ends_with_empty_pages_is_left():
     registry = Registry(page(H[0], next="c"), page(next="c"))
     assert await found(RecordSearch(registry.reader(), ReadRecord(USER))) == H[:1]
-
-
-async def test_a_registry_that_never_ends_with_pages_of_nothing_usable_is_an_error():
-    junk = [page("hyperty://b.ex/h", next=f"c{n}") for n in range(EMPTY_PAGES)]
-    registry = Registry(*junk, *junk, page(H[0]))
-    search = RecordSearch(registry.reader(), ReadRecord(USER))
-    with pytest.raises(SearchError, match="8 pages have no entry"):
-        await search
-    assert len(registry.asked) == EMPTY_PAGES
-
-
-@pytest.mark.parametrize(
-    "answer", [(403, {"description": "no"}), (503, {}), (200, {}), (408, {}), (200, {"value": 7})]
-)
-async def test_a_refusal_is_an_error_and_the_next_call_asks_again(answer):
-    registry = Registry(answer, page(H[0]))
-    search = RecordSearch(registry.reader(), ReadRecord(USER))
-    with pytest.raises(SearchError) as caught:
-        await anext(search)
-    assert caught.value.code == answer[0]
-    assert (await anext(search)).url == H[0]

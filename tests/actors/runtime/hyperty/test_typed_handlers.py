@@ -1,17 +1,13 @@
 """Handlers of requests as methods: values of attrs classes, read strictly, and their schema."""
 
 import re
-from collections import UserDict, UserList
 from contextlib import asynccontextmanager
-from types import MappingProxyType
 
 import attrs
 import pytest
-from jsonschema_rs import validator_for
 
 import actors
 from specs.errors import BadMessageError
-from specs.limits.discovery import MESSAGE_SCHEMA_BYTES
 from specs.message import Message, MessageType
 from tests.actors.runtime.hyperty.typed_shop import (
     Farewell,
@@ -141,103 +137,9 @@ async def test_a_value_with_many_flaws_is_read_up_to_the_first(autojump_clock):
         assert read == [1, -1][: 1 + (number == -1)]
 
 
-def test_an_error_of_a_validator_of_attrs_is_one_sentence():
-    @attrs.frozen
-    class Loan:
-        days: int = attrs.field(validator=attrs.validators.in_((7, 14)))
-
-    with pytest.raises(BadMessageError) as raised:
-        actors.read_as({"days": 8}, Loan)
-    assert raised.value.reason == "value: 'days' must be in (7, 14) (got 8)"
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        {f"{number}{'k' * 12_000}": 1 for number in range(5)},
-        {str(number): 1 for number in range(256)},
-        {"parts": [], "prices": {"k" * 12_000: "@ value[0]"}},
-        {"parts": [{"title": "a", "size": "x" * 12_000}]},
-    ],
-)
-async def test_a_refusal_quotes_little_of_a_value(value, autojump_clock):
-    """So it fits into an answer, and keeps its code."""
-    async with shop() as (caller, url):
-        answer = await caller.request(url, value, path="/order")
-        assert answer.code == 400
-        assert len(answer.body["description"]) < 300
-
-
-@pytest.mark.timeout(240)
-async def test_in_a_sandbox_it_is_the_same():
-    async with shop(apart=True) as (caller, url):
-        answer = await caller.request(url, ORDER, path="/order")
-        assert (answer.code, answer.value) == (200, {"number": 7, "parts": PARTS})
-        answer = await caller.request(url, {"parts": 1}, path="/order")
-        assert (answer.code, answer.body["description"]) == (
-            400,
-            "value.parts: must be a list, not 1",
-        )
-        assert (await caller.request(url, "x")).value == "plain create"
-
-
 def request(value, verb="create", path=""):
     body = {"value": value, **({"resource": path} if path else {})}
     return {"id": 1, "type": verb, "from": "hyperty://a/1", "to": "hyperty://a/2", "body": body}
-
-
-def test_the_schema_takes_what_the_handlers_take():
-    """CAT-02: `messageSchema`."""
-    schema = Shop.message_schema()
-    obeys = validator_for(schema).is_valid
-    for value in FITTING:
-        assert obeys(request(value, path="/order"))
-    for value, why in FLAWS:
-        assert obeys(request(value, path="/order")) is ("must be >= 1" in why), value
-    assert obeys(request({"hello": "x"}))
-    assert obeys(request({"bye": "x", "when": 1}))
-    assert not obeys(request({"hello": "x", "bye": "x"}))
-    assert obeys(request(None, "read", "/order"))
-    assert not obeys(request(1, "read", "/order"))
-    assert obeys(request([1], "update", "/order"))
-    assert not obeys(request([1], "update"))
-    assert schema["$defs"]["order.answer"] == {"$ref": "#/$defs/Receipt"}
-    assert schema["$defs"]["Part"]["properties"]["title"]["description"] == "What is ordered."
-    assert schema["anyOf"][0]["description"] == "Take an order."
-    assert Caller.message_schema() is None
-
-
-async def test_the_record_of_a_hyperty_shows_the_schema(autojump_clock):
-    """CAT-02, REG-07."""
-    async with shop() as (caller, url):
-        (found,) = await caller.discover(name="Shop")
-        assert found.url == url
-        assert found.message_schema == Shop.message_schema()
-        assert "anyOf" not in repr(found)
-        (other,) = await caller.discover(name="Caller")
-        assert other.message_schema is None
-
-
-async def test_a_large_schema_is_in_no_record(autojump_clock):
-    @attrs.frozen
-    class Wide:
-        one: int
-
-    Wide.__doc__ = "x" * MESSAGE_SCHEMA_BYTES
-
-    class Large(actors.Hyperty):
-        @actors.handles(Wide)
-        async def take(self, value: Wide) -> None: ...
-
-    network = MemoryNetwork()
-    async with (
-        actors.open_node("a.example", network=network) as node,
-        actors.open_runtime("a.example", "ra", node=node.url, network=network) as runtime,
-    ):
-        large = await runtime.deploy(Large)
-        assert Large.message_schema() is not None
-        (found,) = await runtime.discover(name="Large")
-        assert (found.url, found.message_schema) == (large.url, None)
 
 
 async def test_handlers_are_inherited_and_replaced(autojump_clock):
@@ -345,32 +247,3 @@ def test_a_wrong_handler_is_reported_where_the_class_is_defined(rows, why):
     with pytest.raises(TypeError) as raised:
         type("Wrong", (actors.Hyperty,), methods)
     assert why in str(raised.value)
-
-
-@pytest.mark.parametrize("what", ["forward", "CREATE", "", 1, None, int, Shop])
-def test_a_handler_takes_a_verb_or_a_class(what):
-    with pytest.raises(TypeError, match="handles takes one of the verbs create"):
-        actors.handles(what)
-    with pytest.raises(TypeError, match="a path begins with a slash"):
-        actors.handles("create", path="todo")
-
-
-async def test_requests_take_every_mapping_and_sequence(autojump_clock):
-    async with shop() as (caller, url):
-        given = MappingProxyType({"parts": UserList([UserDict({"title": "a"})]), "prices": {}})
-        answer = await caller.request(url, given, path="/order")
-        assert answer.value["parts"] == [{**PARTS[1], "title": "a"}]
-        with pytest.raises(actors.NotJsonError, match=r"value.parts: a value of type bytes"):
-            await caller.request(url, {"parts": b"abc"})
-
-
-@pytest.mark.parametrize("kind", [set, bytes, Bare, object()])
-def test_a_value_is_read_into_known_types_only(kind):
-    with pytest.raises(TypeError, match="no JSON is read into"):
-        actors.read_as(1, kind)
-
-
-def test_a_value_that_cannot_be_read_says_where():
-    assert actors.read_as(["a"], list[str]) == ["a"]
-    with pytest.raises(actors.ProtoflyError, match=r"value\[1\]: must be text, not 1"):
-        actors.read_as(["a", 1], list[str])

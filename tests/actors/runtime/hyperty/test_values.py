@@ -1,14 +1,9 @@
 """What an application says is the same by every delivery: refused alike, copied, and equal."""
 
 from contextlib import AsyncExitStack, asynccontextmanager
-from copy import deepcopy
 
 import attrs
 import pytest
-import trio
-import trio.testing
-from hypothesis import Phase, given, settings
-from hypothesis import strategies as st
 
 import actors
 from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
@@ -18,12 +13,8 @@ from tests.actors.runtime.hyperty.mirror import (
     CODES,
     GOOD,
     LARGEST,
-    NO_JSON,
-    TOO_LARGE,
     Mirror,
 )
-from tests.support.chance import examples
-from tests.support.json_values import OBJECTS
 from transports.memory import MemoryNetwork
 
 pytestmark = pytest.mark.timeout(240)
@@ -109,29 +100,6 @@ async def test_an_answer_value_has_the_same_outcome_by_each_delivery(delivery):
 
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
-async def test_a_request_value_has_the_same_outcome_by_each_delivery(delivery):
-    async with opened(delivery) as pair:
-        before = (await pair.asks.request(pair.url, {"number": 0})).body["value"]
-        for name, value in NO_JSON.items():
-            with pytest.raises(actors.NotJsonError):
-                await pair.asks.request(pair.url, value)
-            with pytest.raises(actors.NotJsonError):
-                await pair.asks.request_each([pair.url], value)
-            notices = await pair.asks.request(pair.url, {"send": name, "to": pair.asks.url})
-            assert notices.body["value"] == "NotJsonError", name
-        for name, value in TOO_LARGE.items():
-            assert (await pair.asks.request(pair.url, value)).code == 413, name
-            notices = await pair.asks.request(pair.url, {"send": name, "to": pair.asks.url})
-            assert notices.body["value"] == 413, name
-        for name, value in GOOD.items():
-            answer = await pair.asks.request(pair.url, value)
-            # The value is one level less deep than what was asked with it.
-            assert (answer.code, same(answer.body["value"], value)) == (200, True), name
-        sent = (await pair.asks.request(pair.url, {"number": 0})).body["value"] - before
-        assert sent == len(BAD) + len(GOOD) + 1, "what is refused was not sent"
-
-
-@pytest.mark.parametrize("delivery", DELIVERIES)
 async def test_mutable_values_are_not_shared(delivery):
     """BUS-15."""
     async with opened(delivery) as pair:
@@ -150,45 +118,6 @@ async def test_mutable_values_are_not_shared(delivery):
         assert len((await pair.asks.request(pair.url, {"kept": 0})).body["value"]) == 2
 
 
-async def test_a_sent_value_is_unaffected_by_later_changes():
-    """Whoever sends may go on with its value at once, and change it."""
-    async with opened("within a runtime") as pair:
-        value, answers = {"now": ["this"]}, []
-
-        async def ask():
-            answers.append(await pair.asks.request(pair.url, value))
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask)
-            await trio.testing.wait_all_tasks_blocked()
-            value["now"].append("that")
-        assert answers[0].body["value"] in ({"now": ["this"]}, {"now": ["this", "that"]})
-        assert answers[0].body["value"] is not value
-
-
-@pytest.mark.parametrize("delivery", DELIVERIES)
-@given(values=st.lists(OBJECTS, min_size=10, max_size=20))
-@settings(max_examples=examples(5), phases=[Phase.generate])
-def test_each_delivery_brings_an_equal_value_that_is_not_shared(delivery, values):
-    async def main():
-        async with opened(delivery) as pair:
-            for value in values:
-                await brought(pair, value)
-
-    trio.run(main)
-
-
-async def brought(pair, value):
-    sent = {"x": value}
-    before = deepcopy(sent)
-    first, second = [await pair.asks.request(pair.url, sent) for _ in range(2)]
-    assert same(sent, before)
-    assert same(first.body["value"], before)
-    first.body["value"]["x"]["more"] = [1]
-    assert same(second.body["value"], before)
-    assert same(sent, before)
-
-
 # ---- writes
 
 
@@ -202,21 +131,6 @@ async def reported(value=None):
         host.report("ctxt", value or {"a": 1}, public=True) as thing,
     ):
         yield runtime, host, thing
-
-
-@pytest.mark.parametrize("value", NO_JSON.values(), ids=NO_JSON)
-async def test_a_write_that_is_no_json_raises_where_it_is_written(value, autojump_clock):
-    async with reported() as (_, host, thing):
-        with pytest.raises(ValueError, match=r"\S"):
-            await thing.set("b", value)
-        with pytest.raises(ValueError, match=r"\S"):
-            thing.data["b"] = value
-        with pytest.raises(ValueError, match=r"\S"):
-            await thing.children.create(value)
-        with pytest.raises(ValueError, match=r"\S"):
-            async with host.report("ctxt", {"a": value}):
-                pytest.fail("there is no such value")
-        assert (thing.version, dict(thing.value), len(thing.children)) == (1, {"a": 1}, 0)
 
 
 async def test_the_value_of_an_observer_is_not_the_reporters_object(autojump_clock):

@@ -5,9 +5,7 @@ import trio
 
 import actors
 from actors.runtime.store.file import ObjectFile
-from specs.trace import Op
 from tests.actors.runtime.objects.test_store import world
-from tests.support.runtime.domain import DomainOptions, go_live, open_domain
 
 
 @pytest.fixture
@@ -24,29 +22,6 @@ def disk(monkeypatch):
 
     monkeypatch.setattr(ObjectFile, "commit", commit)
     return waits
-
-
-async def test_no_child_is_acknowledged_before_it_is_on_disk(tmp_path, autojump_clock, disk):
-    """It is the reporter that answers; it hears of the child when that is written."""
-    async with world(tmp_path) as there:
-        await there.node()
-        ra, rb = await there.runtime("ra"), await there.runtime("rb")
-        async with (
-            ra.hyperty.report("comm", {}, name="todo", store=True, public=True) as thing,
-            rb.hyperty.observe(thing.url) as copy,
-        ):
-            written, done = trio.Event(), []
-            disk.append(written)
-
-            async def create():
-                done.append(await copy.children.create({"text": "hello"}))
-
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(create)
-                await trio.sleep(5)
-                assert (done, dict(thing.children)) == ([], {})
-                written.set()
-            assert [*thing.children] == [done[0].id]
 
 
 AWAY = 60.0
@@ -100,39 +75,6 @@ async def test_a_reporter_whose_disk_comes_back_after_the_answer_shows_its_child
             ]
             assert shown[0] == shown[1]
             assert [*shown[0].values()] == ["hello", "hello"]
-
-
-async def test_the_reporter_is_given_the_report_that_its_bus_has_admitted(
-    tmp_path, autojump_clock, disk
-):
-    """I-B8: of a child that came by a link, and whose report has waited for the disk."""
-    options = DomainOptions(more={"alice": {"store": tmp_path / "objects.sqlite"}})
-    async with open_domain("alice", "bob", options=options) as domain:
-        await go_live(domain)
-        alice, bob = domain["alice"].hyperty, domain["bob"].hyperty
-        async with (
-            alice.report("comm", {}, name="s", store=True, observers=(bob.url,)) as thing,
-            bob.observe(thing.url, p2p=True) as copy,
-        ):
-            written = trio.Event()
-            disk.append(written)
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(copy.children.create, "mine")
-                await trio.sleep(1)
-                written.set()
-            (child,) = copy.children.values()
-            await child.update("later")
-            await trio.sleep(10)
-            assert [one.value for one in thing.children.values()] == ["later"]
-            await child.delete()
-            await trio.sleep(10)
-            assert not thing.children
-            url = thing.url
-    to, bus = f"{url}/children/resources", domain["alice"]
-    admitted, delivered = (
-        {fact.mid for fact in bus.facts(op) if fact.to == to} for op in (Op.ADMIT, Op.DELIVER)
-    )
-    assert delivered <= admitted
 
 
 @pytest.mark.parametrize("pause", [20.0, 100.0])

@@ -61,13 +61,3 @@ async def test_a_read_that_a_link_cannot_prove_is_made_again_by_the_node():
 
     hyperty = Participant(SandboxRuntime(RUNTIME, IdSource()), Unproven())
     assert (await hyperty.read(URL)).code == 200
-
-
-async def test_the_own_sync_manager_may_say_that_the_hyperty_is_expelled(autojump_clock):
-    """M-45: a reporter's end that was asked once more has said no."""
-    hyperty = Participant(SandboxRuntime(RUNTIME, IdSource()), Port())
-    async with open_observation(hyperty, Observe(URL)) as copy:
-        out = Message(1, MessageType.UNSUBSCRIBE, hyperty.manager, hyperty.url, {"resource": URL})
-        hyperty.pass_expulsion(out)
-        await trio.sleep(1)
-        assert copy.is_gone

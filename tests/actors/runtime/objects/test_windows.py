@@ -3,11 +3,8 @@
 import pytest
 import trio
 
-import actors
-from actors.hyperties import Caller, Echo
 from actors.runtime.objects.participant import RequestPlace
 from specs.limits.bus import OPEN_REQUESTS, PEER_WAITING
-from specs.reply_code import Code
 
 TO = "hyperty://a.example/receiver"
 
@@ -52,25 +49,3 @@ async def test_a_wait_that_is_given_up_leaves_nothing():
         async with RequestPlace(windows, "a", f"{TO}/else"):
             done.set()
     assert not windows
-
-
-async def test_many_hyperties_that_ask_one_at_once_are_all_answered():
-    """The requests wait at their senders; none is refused for lack of room."""
-    many, codes = 30, []
-    async with (
-        actors.open_node(actors.NodeConfig(domain="a.example")) as node,
-        actors.open_runtime(
-            actors.RuntimeConfig(domain="a.example", name="r", node=node.url)
-        ) as runtime,
-        trio.open_nursery() as nursery,
-    ):
-        echo = await runtime.deploy(Echo)
-        callers = [await runtime.deploy(Caller) for _ in range(many)]
-
-        async def ask(caller, number):
-            codes.append((await caller.request(echo.url, number)).code)
-
-        for caller in callers:
-            for number in range(2 * PEER_WAITING // many):
-                nursery.start_soon(ask, caller, number)
-    assert set(codes) == {Code.OK}

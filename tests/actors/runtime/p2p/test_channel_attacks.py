@@ -10,7 +10,7 @@ import attrs
 import pytest
 import trio
 
-from actors.keys.certificate import fingerprint_of, make_channel_certificate
+from actors.keys.certificate import fingerprint_of
 from actors.runtime.link_guard import LinkGuard, Scope
 from fsm.p2p.dialling import Believed, DialPolicy, Distrusted
 from fsm.p2p.link_end import LinkTerms, Role
@@ -150,7 +150,6 @@ def mutated(number: int) -> str:
     return "\r\n".join(lines) + "\r\n"
 
 
-CERTIFICATE = make_channel_certificate()
 JUNK = ("nonsense", "m=video 9 RTP/SAVPF 96", "m=", "=", "", "a=fingerprint:" + OTHER, "A=b")
 GUARD = LinkGuard()
 GOOD = write_description(

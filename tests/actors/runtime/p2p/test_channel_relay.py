@@ -5,23 +5,19 @@ import socket
 import subprocess
 import time
 from contextlib import asynccontextmanager
-from functools import partial
 
 import pytest
 import trio
 
 from actors.kit.back_ends.ice import IcePlan, ListedServer
-from actors.node.connectors.back_ends import BackEnds
-from actors.node.connectors.quality import ConfiguredServers
 from actors.runtime.stubs.stub import IceSource
-from specs.bodies.sdp import read_ice
 from specs.bodies.session import IceServer
-from specs.message import MessageType, reply_to
+from specs.message import reply_to
 from specs.reply_code import Code
 from tests.support.ports import free_port
 from tests.support.runtime.channels import CERTIFICATE, HOST, open_shared_network
-from tests.support.runtime.domain import DOMAIN, DomainOptions, go_live, open_domain
-from transports.link import ChannelTerms, Kind
+from tests.support.runtime.domain import DOMAIN
+from transports.link import ChannelTerms
 from transports.webrtc.process import is_webrtc_installed
 
 STUB = f"hyperty-runtime://{DOMAIN}/alice/p2prequester/1"
@@ -91,55 +87,6 @@ async def answers(host: str, port: int) -> bool:
             return False
 
 
-def relayed(url: str, secret: str = SECRET) -> DomainOptions:
-    plan = IcePlan((ListedServer((url,), secret),))
-    # A credential ends at a time of the server's clock.
-    offset = time.time_ns() / 1e9 - trio.current_time()
-    one = {"ice": plan, "ice_relay_only": True, "clock_offset": offset}
-    return DomainOptions(
-        kinds=(Kind.WEBRTC,), network=open_shared_network, more={"alice": one, "bob": one}
-    )
-
-
-@NEEDED
-async def test_two_runtimes_that_use_nothing_but_a_relay_have_a_link(tmp_path):
-    async with open_turn_server(tmp_path) as (url, log):
-        async with open_domain("alice", "bob", options=relayed(url)) as domain:
-            with trio.fail_after(30):
-                await go_live(domain)
-                for number in range(20):
-                    answer = await domain["alice"].ask(domain["bob"], number)
-                    assert answer.via[0].endswith("/conn/1")
-        users = {line.split("user <")[1].split(">")[0] for line in lines_of(log)}
-        assert len(users - {""}) == 2  # each runtime has credentials of its own
-
-
-def lines_of(log):
-    return [line for line in log.read_text().splitlines() if "user <" in line]
-
-
-@NEEDED
-@pytest.mark.parametrize("is_relayed", [True, False])
-async def test_candidates_tell_no_more_than_they_must(is_relayed, tmp_path):
-    """SEC-25: by a relay alone, no address of the machine; the one behind a NAT in no case."""
-    async with open_turn_server(tmp_path) as (url, _):
-        plan = IcePlan(
-            (
-                ListedServer((url,), SECRET),
-                ListedServer((url.split("?")[0].replace("turn", "stun"),)),
-            )
-        )
-        servers = plan.servers_for(STUB, time.time_ns() / 1e9).servers
-        terms = ChannelTerms(CERTIFICATE, HOST, servers=servers, relay_only=is_relayed)
-        async with open_shared_network() as network, network.negotiate(terms) as end:
-            with trio.fail_after(60):
-                *found, last = [one async for one in end.candidates]
-    kinds = {read_ice(one).kind for one in found}
-    assert kinds == ({"relay"} if is_relayed else {"host", "relay", "srflx"})
-    told = [one.split("raddr ")[1].split()[0] for one in found if "raddr" in one]
-    assert (last, set(told) - {"0.0.0.0"}) == ("", set())  # noqa: S104 - said only
-
-
 @NEEDED
 async def test_a_relay_that_refuses_the_credentials_gives_no_candidate(tmp_path):
     async with open_turn_server(tmp_path) as (url, _):
@@ -185,14 +132,6 @@ async def test_servers_that_are_configured_need_no_broker(autojump_clock):
     assert turn.credential
 
 
-async def test_the_broker_of_the_domain_is_asked_for_servers(autojump_clock):
-    bus = Bus(value={"servers": [{"urls": ["stun:s.example"]}], "ttl": 60})
-
-    assert await IceSource().servers(bus, Ids(), STUB) == (IceServer(("stun:s.example",)),)
-    (inquiry,) = bus.asked
-    assert (inquiry.type, inquiry.to) == (MessageType.READ, f"domain://qos.{DOMAIN}")
-
-
 @pytest.mark.parametrize(
     "bus",
     [Bus(Code.NOT_FOUND), Bus(Code.OK, {"servers": "none"}), Bus(None)],
@@ -200,23 +139,3 @@ async def test_the_broker_of_the_domain_is_asked_for_servers(autojump_clock):
 )
 async def test_without_a_broker_there_are_no_servers(bus, autojump_clock):
     assert await IceSource().servers(bus, Ids(), STUB) == ()
-
-
-@NEEDED
-async def test_a_link_uses_the_servers_of_the_broker(tmp_path):
-    """CON-04: neither runtime is configured; the node makes each of them its credentials."""
-    async with open_turn_server(tmp_path) as (url, log):
-        plan = IcePlan((ListedServer((url,), SECRET),))
-        broker = BackEnds(quality=partial(ConfiguredServers, plan))
-        only = {"ice_relay_only": True}
-        options = DomainOptions(
-            kinds=(Kind.WEBRTC,),
-            network=open_shared_network,
-            more={"alice": only, "bob": only},
-            node={"back_ends": broker},
-        )
-        async with open_domain("alice", "bob", options=options) as domain:
-            with trio.fail_after(30):
-                await go_live(domain)
-                assert (await domain["alice"].ask(domain["bob"], 1)).via[0].endswith("/conn/1")
-        assert lines_of(log)

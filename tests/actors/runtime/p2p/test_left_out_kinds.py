@@ -12,8 +12,6 @@ from transports.link import DEFAULT_PATHS, EVERYBODY, PROTOFLY_V1, Kind, Listene
 from transports.memory import MemoryNetwork
 from transports.system import open_system_network
 
-LEFT_OUT = "no link of this kind is offered"
-
 
 class DeadListener(Listener):
     """A listener that dies as soon as it is asked."""
@@ -68,16 +66,6 @@ def deep_folder(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
 
 
-async def test_a_socket_path_that_is_too_long_leaves_the_other_kinds(deep_folder, caplog):
-    options = DomainOptions(kinds=(Kind.UNIX, Kind.TCP), network=open_system_network)
-    with trio.fail_after(60):
-        async with open_domain("alice", "bob", options=options) as domain:
-            await go_live(domain)
-    warned = [line for line in caplog.messages if LEFT_OUT in line]
-    assert len(warned) == 2, "one of each end"
-    assert all("kind=unix" in line and "too long" in line for line in warned)
-
-
 async def test_a_set_up_for_which_no_end_can_open_anything_fails_at_once(deep_folder):
     options = DomainOptions(kinds=(Kind.UNIX,), network=open_system_network)
     with trio.fail_after(60):
@@ -90,28 +78,6 @@ async def test_a_set_up_for_which_no_end_can_open_anything_fails_at_once(deep_fo
 
             await alice.tracer.until(has_failed)
             assert (await alice.ask(bob, "by the node")).value == "by the node"
-
-
-async def test_no_folder_for_sockets_is_no_crash(tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
-    options = DomainOptions(kinds=(Kind.UNIX, Kind.TCP), network=open_system_network)
-    with trio.fail_after(60):
-        async with open_domain("alice", "bob", options=options) as domain:
-            await go_live(domain)
-
-
-@pytest.mark.parametrize("dies", [False, True])
-@pytest.mark.parametrize("kind", [Kind.TCP, Kind.UNIX, Kind.WEBSOCKET])
-async def test_a_listener_that_is_refused_or_dies_leaves_the_others(
-    kind, dies, caplog, autojump_clock
-):
-    others = [one for one in (Kind.UNIX, Kind.TCP, Kind.WEBSOCKET) if one is not kind]
-    options = DomainOptions(kinds=(kind, *others), network=on(Lacking(kind, dies=dies)))
-    async with open_domain("alice", "bob", options=options) as domain:
-        await go_live(domain)
-    warned = [line for line in caplog.messages if LEFT_OUT in line]
-    assert warned
-    assert all(f"kind={kind.value}" in line for line in warned)
 
 
 async def test_a_data_channel_that_cannot_be_made_leaves_the_others(caplog, autojump_clock):

@@ -18,8 +18,7 @@ from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
 from fsm.p2p.link_end import Opening, negotiation_of
 from specs.bodies.object import Candidate, ConnectionData
-from specs.errors import SpecError
-from specs.limits.p2p import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
+from specs.limits.p2p import HANDLED_OF_DOMAIN
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -122,42 +121,6 @@ def codes(messages):
     return [message.code for message in messages if message.is_response]
 
 
-@pytest.mark.parametrize(
-    "config",
-    [
-        StubConfig(RA, "a.ex"),
-        StubConfig(RA, "a.ex", remote_runtime=RB),
-        StubConfig(RA, "a.ex", remote_runtime=RB, p2p_handler=f"{RA}/p2phandler/1"),
-    ],
-)
-def test_a_requester_must_know_its_peer(config):
-    """RES-08."""
-    with pytest.raises(SpecError):
-        P2PRequester(context(PQ, config))
-
-
-async def test_a_requester_begins_with_its_status_and_its_object(autojump_clock):
-    async with requester() as stub:
-        status, create = stub.port.posted
-        assert status.body == {"value": "created", "resource": RB, "link": PQ}
-        assert (create.type, create.to) == (CREATE, f"{RA}/sm")
-
-
-@pytest.mark.parametrize(
-    ("type_", "body", "code"),
-    [
-        (EXECUTE, {"method": "dance", "params": []}, 400),
-        (EXECUTE, {"method": "connect", "params": [PH]}, 202),
-        (EXECUTE, {"method": "disconnect", "params": [RB]}, 200),
-        (MessageType.READ, {}, 404),
-        (CREATE, {}, 400),
-    ],
-)
-async def test_a_requester_answers_every_request(type_, body, code, autojump_clock):
-    async with requester() as stub:
-        assert codes(await stub.tell(type_, f"{RA}/registry", PQ, **body)) == [code]
-
-
 async def test_a_requester_takes_no_answer_object_from_outsiders(autojump_clock):
     async with requester() as stub:
         await stub.answer(200, resource=C1)
@@ -165,18 +128,6 @@ async def test_a_requester_takes_no_answer_object_from_outsiders(autojump_clock)
             CREATE, f"{C2}/subscription", PQ, source=f"{RA}/p2phandler/9", schema="s", value={}
         )
         assert codes(posted) == [403]
-
-
-async def test_a_gap_in_the_peers_object_is_read_over(autojump_clock):
-    async with requester() as stub:
-        await invite_requester(stub)
-        await stub.answer(200, value=value(1, data()))
-        (read,) = await stub.tell(
-            UPDATE, C2, f"{C2}/changes", version=3, attribute="status", value="unreachable-1"
-        )
-        assert (read.type, read.to) == (MessageType.READ, C2)
-        posted = await stub.answer(200, value=value(3, data("unreachable-1")))
-        assert posted[0].body["value"] == "failed"
 
 
 async def test_a_malformed_change_is_let_be_and_a_malformed_object_ends_the_set_up(autojump_clock):
@@ -234,34 +185,6 @@ def test_a_profile_that_leaves_a_stub_no_transport_makes_none():
         make(requester_context())
 
 
-async def test_an_object_that_comes_too_late_is_deleted(autojump_clock):
-    async with requester() as stub:
-        create = stub.port.posted[-1]
-        await stub.tell(EXECUTE, f"{RA}/registry", PQ, method="disconnect", params=[RB])
-        late = Message(
-            create.id, MessageType.RESPONSE, f"{RA}/sm", PQ, {"code": 200, "resource": C1}
-        )
-        await stub.ref.tell(Delivery(late, PQ))
-        await trio.testing.wait_all_tasks_blocked()
-        deleted = stub.port.posted[-1]
-        assert (deleted.type, deleted.body) == (MessageType.DELETE, {"resource": C1})
-
-
-async def test_an_invitation_that_comes_after_the_end_is_answered(autojump_clock):
-    async with requester() as stub:
-        await stub.answer(200, resource=C1)
-        await stub.tell(EXECUTE, f"{RA}/registry", PQ, method="disconnect", params=[RB])
-        invitation = {"source": PH, "schema": "s", "value": {}}
-        posted = await stub.tell(CREATE, f"{C2}/subscription", PQ, **invitation)
-        assert codes(posted) == [Code.GONE]
-
-
-async def test_messages_come_back_from_a_stub_that_is_not_live(autojump_clock):
-    async with requester() as stub:
-        await stub.tell(CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1")
-        assert [each.to for each in stub.port.handed_back] == ["hyperty://b.ex/1"]
-
-
 async def test_messages_that_crossed_the_stub_before_are_dropped(autojump_clock):
     async with requester() as stub:
         await stub.tell(CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1", via=[PQ])
@@ -287,20 +210,6 @@ async def test_a_handler_reports_its_registry_before_it_asks_it(autojump_clock):
         assert posted[0].body["link"] == f"{PH}/conn/1"
 
 
-@pytest.mark.parametrize(
-    ("row", "code"),
-    [
-        ({"role": "handler", "status": "created"}, 200),
-        ({"role": "requester", "status": "created"}, 200),
-        ("nonsense", 200),
-    ],
-)
-async def test_a_handler_of_the_larger_runtime_accepts(row, code, autojump_clock):
-    async with handler() as stub:
-        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
-        assert codes(await stub.answer(200, value=row)) == [code]
-
-
 @pytest.mark.parametrize("status", ["in-progress", "failed"])
 async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(status, autojump_clock):
     larger = "hyperty-runtime://c.ex/rc"
@@ -313,20 +222,6 @@ async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(statu
             return
         assert codes(posted) == [409]
         assert "simultaneous open" in posted[0].body["description"]
-
-
-@pytest.mark.parametrize(
-    "asked",
-    [
-        invitation(RB, f"{RB}/p2prequester/1"),
-        invitation("hyperty-runtime://c.ex/rc"),
-        {"source": PQ, "schema": "s", "value": {}},
-        {},
-    ],
-)
-async def test_a_handler_refuses_an_invitation_with_a_wrong_sender(asked, autojump_clock):
-    async with handler() as stub:
-        assert codes(await stub.tell(CREATE, f"{C1}/subscription", PH, **asked)) == [400]
 
 
 async def test_the_same_requester_again_gets_a_new_link_and_the_old_one_is_closed(autojump_clock):
@@ -355,19 +250,6 @@ async def invited_by(stub, runtime):
     return codes(posted)[-1:]
 
 
-async def test_too_frequent_requests_for_links_are_refused_and_others_are_not(autojump_clock):
-    """T11, L4: what is refused leaves nothing behind."""
-    async with handler() as stub:
-        answers = [await invited_by(stub, RA) for _ in range(INVITATION_BURST + 5)]
-        assert answers[INVITATION_BURST:] == [[Code.UNAVAILABLE]] * 5
-        assert [Code.UNAVAILABLE] not in answers[:INVITATION_BURST]
-        assert await invited_by(stub, "hyperty-runtime://a.ex/other") == []
-        await trio.sleep(1 / INVITATION_RATE)
-        assert await invited_by(stub, RA) != [Code.UNAVAILABLE]
-        links = {m.body["link"] for m in stub.port.posted if m.is_event and "link" in m.body}
-        assert len(links) == INVITATION_BURST + 2
-
-
 async def test_one_domain_does_not_take_all_links_there_are(autojump_clock):
     """T11."""
     async with handler() as stub:
@@ -394,27 +276,6 @@ async def test_a_handler_answers_every_request(type_, body, code, autojump_clock
         assert codes(await stub.tell(type_, f"{RB}/registry", PH, **body))[-1:] == [code]
 
 
-async def test_a_link_that_ends_is_listened_to_no_more(autojump_clock):
-    async with handler() as stub:
-        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
-        registry, link = f"{RB}/registry", f"{PH}/conn/1"
-        await stub.tell(MessageType.SUBSCRIBE, registry, PH, resources=[link], source=PH)
-        assert list(stub.port.listeners) == [link]
-        await stub.tell(EXECUTE, registry, PH, method="disconnect", params=[RA])
-        assert stub.port.listeners == {}
-
-
-async def test_a_handler_that_hears_nothing_gives_up(autojump_clock):
-    async with handler() as stub:
-        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
-        await trio.sleep(11)
-        reported = [
-            m.body["value"] for m in stub.port.posted if m.is_event and "resource" in m.body
-        ]
-        assert reported == ["created", "failed"]
-        assert codes(stub.port.posted) == [409]
-
-
 def histories(stub):
     reported = {}
     for fact in stub.context.tracer.facts:
@@ -429,20 +290,6 @@ async def test_a_handler_says_that_it_is_made(autojump_clock):
         assert histories(stub) == {"stub_connection": ["created"]}
         (event,) = stub.port.posted
         assert (event.to, event.body) == (f"{PH}/status", {"value": "created"})
-
-
-async def test_a_crashed_stub_leaves_no_history_open(autojump_clock):
-    async with handler() as stub:
-        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
-        assert histories(stub)["handler_controller"] == ["observing"]
-        stub.port.failure = RuntimeError("the port is out of order")
-        await stub.tell(MessageType.READ, RB, PH)
-        assert histories(stub) == {
-            "stub_connection": ["created", "failed", "created"],
-            "p2p_connection": ["created", "failed"],
-            "link_dialling": ["idle", "ended"],
-            "handler_controller": ["observing", "closed"],
-        }
 
 
 @asynccontextmanager
@@ -466,14 +313,6 @@ async def test_a_link_with_unread_messages_of_a_closed_stub_is_closed():
     async with proven_link() as (stub, _, report):
         await report
         await stub.stop()
-
-
-async def test_a_link_that_waits_when_its_end_goes_is_closed():
-    async with proven_link() as (stub, end, report):
-        await report
-        end.core.disconnect("it goes")
-        await end.perform()
-        assert not stub.ends
 
 
 async def test_a_link_that_opens_after_its_end_has_gone_is_closed():

@@ -14,7 +14,6 @@ import attrs
 import pytest
 import trio
 
-from actors.keys.certificate import make_certificate
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.runtime.p2p.handshake import dial_candidate, greet
@@ -25,8 +24,8 @@ from fsm.p2p.link_end import FIRST, LinkEnd, LinkTerms
 from specs.bodies.object import Candidate
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
+from tests.actors.runtime.p2p.link_tls import own_tls, peer_tls
 from tests.support.link_calls import RecordingPort
-from tests.support.link_tls import own_tls, peer_tls
 from tests.support.runtime.domain import P2P_KINDS
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.growing import Growing
@@ -172,16 +171,6 @@ async def test_an_outsider_is_reported_nothing_and_hung_up_in_time(network_of, k
         assert await door.has_let_in(1)
 
 
-async def test_the_secret_alone_opens_nothing(network_of, kind, clock):
-    """Who read it at the node has another certificate, and may be as early as it likes."""
-    async with open_door(network_of, kind) as door:
-        with pytest.raises((DialError, LinkError)):
-            await door.enter(peer_tls(make_certificate()))
-        assert door.proven == []
-        await door.enter()
-        assert await door.has_let_in(1)
-
-
 async def test_the_secret_of_another_candidate_opens_nothing(network_of, kind, clock):
     """It names the link: a peer that was led to the listener of another one is hung up on."""
     async with open_door(network_of, kind) as door:
@@ -189,17 +178,6 @@ async def test_the_secret_of_another_candidate_opens_nothing(network_of, kind, c
         with pytest.raises(DialError):
             await door.enter(candidate=elsewhere)
         assert door.proven == []
-
-
-async def test_silent_connections_do_not_exclude_other_peers(network_of, kind, clock):
-    """At most so many are listened to at once; whoever is there the longest goes first."""
-    async with open_door(network_of, kind) as door:
-        crowd = [await door.knock() for _ in range(3 * PENDING_PROOFS)]
-        began = trio.current_time()
-        await door.enter()
-        assert trio.current_time() - began < HANDSHAKE_TIMEOUT
-        assert await door.has_let_in(1)
-        assert all([await is_hung_up(pipe) for pipe in crowd])
 
 
 async def test_a_crowd_that_comes_after_a_peer_does_not_exclude_it(network_of, kind, clock):
@@ -210,20 +188,3 @@ async def test_a_crowd_that_comes_after_a_peer_does_not_exclude_it(network_of, k
         assert await is_hung_up(crowd[0])
         await greet(pipe, door.candidate.secret, peer_tls(), entropy())
         assert await door.has_let_in(1)
-
-
-async def test_a_connected_stub_closes_the_listeners_of_its_candidates(network_of, kind, clock):
-    async with open_door(network_of, kind) as door:
-        await door.enter()
-        assert await door.has_let_in(1)
-        network, address = door.network, door.candidate.address
-        if kind is Kind.UNIX:
-            assert network_of is in_memory or trio.Path(address).parent.name.startswith("protofly-")
-    if network_of is in_memory:
-        with pytest.raises(DialError):
-            await network.dial(kind, address)
-        return
-    assert not await trio.Path(address).exists()
-    async with network_of() as another:
-        with pytest.raises(DialError):
-            await another.dial(kind, address)

@@ -7,16 +7,12 @@ import trio.lowlevel
 import trio.testing
 
 from actors.runtime.bus.pipeline import Interceptor
-from actors.runtime.p2p.link import P2PLink
 from fsm.judge.trace_line import Verdict
-from specs.addresses.address import status_of
-from specs.limits.protocol import RETRY_AFTER
-from specs.message import Message, MessageType
+from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import (
     P2P_KINDS,
-    P2P_PLACES,
     DomainOptions,
     go_live,
     judged,
@@ -41,18 +37,6 @@ async def test_the_first_request_goes_by_the_node_and_a_link_is_set_up_beside_it
         assert [new for role, new in bob.steps() if role == "handler"] == SET_UP
     assert judged(alice).verdict is Verdict.CONFORMANT
     assert judged(bob).verdict is Verdict.CONFORMANT
-
-
-async def test_status_events_follow_the_steps_one_by_one(autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        alice = domain["alice"]
-        reported = [
-            (fact.type, fact.to)
-            for fact in alice.facts(Op.SUBMIT)
-            if (fact.to or "").endswith("/p2prequester/1/status")
-        ]
-    assert [type_ for type_, _ in reported][:3] == ["create", "update", "update"]
 
 
 async def test_the_handler_side_is_registered_in_order(autojump_clock):
@@ -89,20 +73,6 @@ async def test_traffic_takes_the_live_link_in_both_directions_stamped_by_both_en
         assert back.via[0] == f"{alice.runtime.url}/p2prequester/1"
 
 
-@pytest.mark.parametrize("value", [2**70, "\ud800", "x" * 70_000])
-async def test_an_unwritable_message_is_refused_and_affects_no_link(value, autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        alice, bob = domain["alice"], domain["bob"]
-        # As a part of the runtime would ask, past the checks of what an application says.
-        asked = await alice.hyperty._participant.ask(
-            bob.address, MessageType.CREATE, {"value": value}
-        )
-        assert asked.code in {413, 500}
-        assert (await alice.ask(bob, 2)).via[0].endswith("/conn/1")
-        assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")
-
-
 class Spoiling(Interceptor):
     """A stage of an application that writes half a character into each answer."""
 
@@ -124,58 +94,6 @@ async def test_who_waits_for_an_answer_that_cannot_be_written_hears_so(is_direct
         assert (answer.code, trio.current_time() - began < 1) == (502, True)
         assert answer.via[0].startswith(f"{domain['bob'].runtime.url}/p2phandler") is is_direct
         assert domain["bob"].runtime.counters.drops[DropReason.MALFORMED] == 1
-
-
-async def test_a_full_link_is_answered_503_and_when_to_try_again(autojump_clock, monkeypatch):
-    """R11: as a full node stub; the messages before are not affected."""
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        alice, bob = domain["alice"], domain["bob"]
-        await trio.sleep(1)  # What parts of the runtimes say once a link is live goes by it, too.
-        with monkeypatch.context() as full:
-            full.setattr(P2PLink, "send", lambda _, message: False)
-            answer = await alice.ask(bob, 1)
-        assert (answer.code, answer.body["retryAfter"]) == (503, RETRY_AFTER)
-        assert alice.runtime.counters.drops[DropReason.OVERFLOW] == 1
-        assert (await alice.ask(bob, 2)).code == 200
-
-
-OPT_OUT = {"value": 1, "p2p": False}
-
-
-async def test_a_message_without_p2p_goes_by_the_node_though_a_link_is_live(autojump_clock):
-    """C-21: the body of a request can say so."""
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        alice, bob = domain["alice"], domain["bob"]
-        assert (await alice.ask(bob, 1)).via[0].endswith("/conn/1")
-        answer = await alice.hyperty.ask(bob.address, MessageType.CREATE, OPT_OUT)
-        assert answer.code == 200
-        assert answer.via[0].endswith("/protostub/1")
-        sent = [fact for fact in alice.facts(Op.XMIT) if fact.to == bob.address]
-        assert sent[-1].stub == f"{alice.runtime.url}/protostub/1"
-
-
-async def test_a_message_without_p2p_sets_no_link_up(autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        alice, bob = domain["alice"], domain["bob"]
-        answer = await alice.hyperty.ask(bob.address, MessageType.CREATE, OPT_OUT)
-        await trio.sleep(20)
-        assert answer.code == 200
-        assert await alice.runtime.links() == await bob.runtime.links() == ()
-
-
-async def test_signalling_never_takes_the_link(autojump_clock):
-    """P2P-29, I-P13."""
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        carried = [
-            fact
-            for member in domain.members.values()
-            for fact in member.facts(Op.XMIT)
-            if fact.link and "/p2p" in (fact.stub or "")
-        ]
-        assert not [fact for fact in carried if "connection://" in f"{fact.from_} {fact.to}"]
 
 
 async def test_a_cut_link_loses_nothing_doubles_nothing_and_comes_back(autojump_clock):
@@ -208,54 +126,6 @@ async def test_a_cut_link_loses_nothing_doubles_nothing_and_comes_back(autojump_
     assert judged(bob).verdict is Verdict.CONFORMANT
 
 
-@pytest.mark.parametrize("pause", range(6))
-async def test_messages_arrive_once_and_in_order_across_cuts(pause, autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        alice, bob = domain["alice"], domain["bob"]
-        bob.hyperty.heard.clear()
-
-        async def cut_now_and_then():
-            for _ in range(5):
-                for _ in range(pause):
-                    await trio.lowlevel.checkpoint()
-                domain.cut_links(Carrier.TCP)
-                await trio.sleep(0.4)
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(cut_now_and_then)
-            for number in range(300):
-                await alice.post(bob, number)
-                if number % 20 == 0:
-                    await trio.sleep(0.05)
-        await trio.sleep(2)
-        assert bob.hyperty.heard == list(range(300))
-        assert len([new for role, new in alice.steps() if new == "disconnected"]) >= 2
-
-
-async def test_a_live_link_ends_in_good_order_when_a_runtime_leaves(autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        alice, bob = domain["alice"], domain["bob"]
-    assert alice.steps()[-1] == ("requester", "disconnected")
-    assert bob.steps()[-1] == ("handler", "disconnected")
-    assert len(alice.facts(Op.OPEN, Kind.LINK)) == len(alice.facts(Op.CLOSE, Kind.LINK))
-    assert len(bob.facts(Op.OPEN, Kind.LINK)) == len(bob.facts(Op.CLOSE, Kind.LINK))
-    assert judged(alice).verdict is Verdict.CONFORMANT
-    assert judged(bob).verdict is Verdict.CONFORMANT
-
-
-async def test_a_handler_that_is_removed_publishes_its_last_status(autojump_clock):
-    """I-S4: a trace that goes on after the runtime shows an event for each step."""
-    async with open_domain("bob") as domain, domain.visitor("alice") as alice:
-        await alice.ask(domain["bob"], 1)
-    steps = [one for one in alice.facts(Op.STEP, Kind.STATE) if one.machine == "stub_connection"]
-    stub = next(one.key for one in steps if "/p2phandler/" in one.key)
-    events = [one for one in alice.facts(Op.SUBMIT, Kind.MSG) if one.to == status_of(stub)]
-    assert [one.new for one in steps if one.key == stub] == ["created", "failed"]
-    assert len(events) == 2
-
-
 async def test_the_handlers_row_goes_at_once_when_the_requesters_runtime_leaves(autojump_clock):
     """I-P19: an orderly goodbye is for good."""
     async with open_domain("bob") as domain:
@@ -266,17 +136,6 @@ async def test_the_handlers_row_goes_at_once_when_the_requesters_runtime_leaves(
         await trio.testing.wait_all_tasks_blocked()
         assert await bob.status(alice) is None
     assert judged(bob).verdict is Verdict.CONFORMANT
-
-
-async def test_the_handlers_row_goes_when_the_requester_gives_up(autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        for place in P2P_PLACES:
-            domain.network.refuse(place)
-        domain.cut_links(Carrier.TCP)
-        await domain["alice"].wait_for(None, domain["bob"])
-        await trio.sleep(1)
-        assert await domain["bob"].status(domain["alice"]) is None
 
 
 async def test_both_asking_at_once_get_one_link_the_smaller_runtime_asked_for(autojump_clock):

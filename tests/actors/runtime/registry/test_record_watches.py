@@ -13,7 +13,7 @@ from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.registry import watch
 from actors.runtime.registry.watch import RecordWatches, RegistryClient
 from specs.addresses.address import subscription_manager
-from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
+from specs.limits.protocol import READ_PAUSE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from specs.trace import Op
@@ -118,110 +118,12 @@ async def watched(world):
     return world
 
 
-async def test_the_answer_comes_with_the_subscription_and_the_listeners_before_it(world):
-    await world.ask(SUBSCRIBE)
-    assert (world.asked(), world.codes) == ([SUBSCRIBE], [])
-    assert world.listeners() == {A, "watcher"}
-    await world.answer()
-    assert world.codes == [(A, 200)]
-    assert world.watches.urls == (HB,)
-
-
-async def test_watchers_share_one_subscription(watched):
-    await watched.ask(SUBSCRIBE, B)
-    await watched.ask(UNSUBSCRIBE, A)
-    assert watched.asked() == [SUBSCRIBE]
-    assert watched.codes == [(A, 200), (B, 200), (A, 200)]
-    assert watched.listeners() == {B, "watcher"}
-
-
-async def test_who_joins_while_it_is_set_up_waits_for_it(world):
-    await world.ask(SUBSCRIBE)
-    await world.ask(SUBSCRIBE, B)
-    assert (world.asked(), world.codes) == ([SUBSCRIBE], [])
-    await world.answer()
-    assert (world.asked(), sorted(world.codes)) == ([SUBSCRIBE], [(A, 200), (B, 200)])
-
-
-async def test_a_component_may_ask_twice(watched):
-    await watched.ask(SUBSCRIBE)
-    assert (watched.asked(), watched.codes) == ([SUBSCRIBE], [(A, 200)] * 2)
-
-
-@pytest.mark.parametrize("is_gone", [False, True])
-async def test_the_last_watcher_ends_the_subscription(is_gone, watched):
-    if is_gone:
-        watched.watches.component_left(A)
-        await watched.bus.settle()
-    else:
-        await watched.ask(UNSUBSCRIBE)
-        assert watched.codes[1:] == [(A, 200)]
-    assert watched.asked() == [SUBSCRIBE, UNSUBSCRIBE]
-    assert watched.watches.urls == (HB,)
-    await watched.answer()
-    assert (watched.watches.urls, watched.listeners()) == ((), set())
-
-
-async def test_a_component_that_watches_nothing_may_unsubscribe_and_leave(world):
-    await world.ask(UNSUBSCRIBE)
-    world.watches.component_left(A)
-    assert (world.asked(), world.codes) == ([], [(A, 200)])
-
-
-async def test_who_joins_while_it_is_removed_has_it_set_again(watched):
-    await watched.ask(UNSUBSCRIBE)
-    await watched.ask(SUBSCRIBE, B)
-    assert watched.asked() == [SUBSCRIBE, UNSUBSCRIBE]
-    await watched.answer()
-    assert watched.asked() == [SUBSCRIBE, UNSUBSCRIBE, SUBSCRIBE]
-    await watched.answer()
-    assert watched.codes[2:] == [(B, 200)]
-    assert watched.listeners() == {B, "watcher"}
-
-
-async def test_who_leaves_and_comes_back_at_once_is_watching(watched):
-    """Two messages in the mailbox of the registry: its task for the record sees the result."""
-    requests = [
-        Message(number, kind, A, REGISTRY, {"resources": [STATUS]})
-        for number, kind in ((50, UNSUBSCRIBE), (51, SUBSCRIBE))
-    ]
-    for request in requests:
-        watched.watches.request(request)
-    await watched.bus.settle()
-    assert watched.asked() == [SUBSCRIBE]
-    assert watched.listeners() == {A, "watcher"}
-
-
-async def test_who_leaves_while_it_is_set_up_is_refused_and_it_is_removed(world):
-    await world.ask(SUBSCRIBE)
-    await world.ask(UNSUBSCRIBE)
-    assert sorted(world.codes) == [(A, 200), (A, Code.GONE)]
-    await world.answer()
-    assert world.asked() == [SUBSCRIBE, UNSUBSCRIBE]
-
-
 async def test_who_gives_up_leaves_the_others_that_wait(world):
     for by in (A, B):
         await world.ask(SUBSCRIBE, by)
     await world.ask(UNSUBSCRIBE, A)
     await world.answer()
     assert sorted(world.codes) == [(A, Code.OK), (A, Code.GONE), (B, Code.OK)]
-
-
-async def test_a_node_that_refuses_leaves_nothing_behind(world):
-    await world.ask(SUBSCRIBE)
-    await world.ask(SUBSCRIBE, B)
-    await world.answer(Code.FORBIDDEN)
-    assert sorted(world.codes) == [(A, Code.FORBIDDEN), (B, Code.FORBIDDEN)]
-    assert (world.watches.urls, world.listeners()) == ((), set())
-    assert world.asked() == [SUBSCRIBE]
-
-
-async def test_who_left_before_the_node_refuses_has_nothing_removed_there(world):
-    await world.ask(SUBSCRIBE)
-    world.watches.component_left(A)
-    await world.answer(Code.FORBIDDEN)
-    assert (world.asked(), world.watches.urls) == ([SUBSCRIBE], ())
 
 
 async def test_a_node_that_does_not_answer_is_not_waited_for_without_end(autojump_clock):
@@ -253,38 +155,6 @@ async def test_a_node_that_comes_back_is_asked_some_times(autojump_clock):
         await world.answer(Code.UNAVAILABLE)
         await trio.sleep(READ_PAUSE + 1)
         assert world.asked() == [SUBSCRIBE] * 3
-
-
-async def test_watchers_outlast_a_renewal_in_vain_and_the_next_one_tries_again(autojump_clock):
-    async with open_watches() as world:
-        await world.ask(SUBSCRIBE)
-        await world.answer()
-        world.watches.node_forgot("b.ex")
-        await trio.sleep(1000)
-        tried = len(world.node)
-        assert world.listeners() == {A, "watcher"}
-        await world.ask(SUBSCRIBE, B)
-        await world.answer(Code.FORBIDDEN)
-        assert len(world.node) == tried + 1
-        assert world.codes[1:] == [(B, Code.FORBIDDEN)]
-        assert world.listeners() == {A, "watcher"}
-        world.watches.node_forgot("b.ex")
-        await world.bus.settle()
-        await world.answer()
-        assert len(world.node) == tried + 2
-        await world.ask(SUBSCRIBE, B)
-        assert world.codes[2:] == [(B, 200)]
-
-
-async def test_what_a_node_forgets_during_a_renewal_in_vain_is_renewed(autojump_clock):
-    async with open_watches() as world:
-        await world.ask(SUBSCRIBE)
-        await world.answer()
-        for _ in range(2):
-            world.watches.node_forgot("b.ex")
-            await world.bus.settle()
-        await trio.sleep(1000)
-        assert world.asked() == [SUBSCRIBE] * (1 + 2 * RECONNECT_TRIES)
 
 
 async def test_a_runtime_watches_only_so_many(monkeypatch, watched):

@@ -67,18 +67,6 @@ def searches(world):
     return reported
 
 
-async def test_a_search_is_traced_step_by_step(autojump_clock):
-    loaded = []
-    async with open_bus() as world:
-        registry = await started(world, loaded)
-        assert registry.try_ask(HB, Intent.KNOWN, None)
-        await world.settle()
-        assert searches(world) == {"node|b.ex": ["lookup", "wait"]}
-        await registry.stub_deployed(loaded[0])
-        await world.settle()
-        assert searches(world) == {"node|b.ex": ["lookup", "wait", "bound"]}
-
-
 async def test_a_registry_that_is_stopped_ends_what_it_looks_for(autojump_clock):
     async with open_bus() as world:
         registry = await started(world, [])

@@ -37,17 +37,3 @@ async def test_messages_that_come_at_the_moment_of_the_release_are_answered(auto
             await trio.sleep(IDLE)
             assert (await world.a.ask(world.b, nth)).body["value"] == nth
         assert [one.body["value"] for one in world.b.hyperty.asked] == ["hello", *range(10)]
-
-
-async def test_a_stub_with_a_subscription_in_its_domain_stays(autojump_clock):
-    async with open_two(BESIDE) as world:
-        room, guest = world.b.hyperty, world.a.hyperty
-        async with room.report("comm", {"n": 0}, allow=(guest.url,)) as made:
-            async with guest.observe(made.url) as seen:
-                before = await stubs_of(world.a)
-                await idle()
-                assert await stubs_of(world.a) == before
-                await made.set("n", 1)
-                await seen.wait_for(lambda value: value["n"] == 1)
-            await idle()
-            assert len(await stubs_of(world.a)) == 1

@@ -3,36 +3,29 @@
 from contextlib import asynccontextmanager
 from functools import partial
 
-import attrs
 import pytest
 import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.keys.runtime_key import make_runtime_key
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_parts import RefusingPart
 from actors.runtime.stubs.catalogue import (
     BuiltInCatalogue,
     Catalogue,
     Descriptor,
-    NotInCatalogueError,
     StubKind,
 )
-from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.effects import Intent
-from fsm.machine_list import MACHINES
 from specs.addresses.address import catalogue_stub
 from specs.identity import SenderIdentity, VouchedBy
-from specs.limits import protocol as limits
 from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
@@ -111,16 +104,6 @@ def states(world):
     return [fact.new for fact in world.tracer.facts if fact.k is Kind.STATE]
 
 
-async def test_the_status_listener_is_there_before_the_stub(autojump_clock):
-    async with open_loader() as (world, loader, reported):
-        loader.load(S, HERE, CONFIG)
-        await world.settle()
-        event, deployed = reported
-        assert deployed == ("deployed", S)
-        assert event.message.body == {"value": "created"}
-        assert states(world) == ["deploying", "deployed"]
-
-
 @pytest.mark.parametrize(
     ("make", "descriptor", "why"),
     [
@@ -142,21 +125,6 @@ async def test_a_stub_that_cannot_be_deployed_leaves_nothing(make, descriptor, w
         assert rows.count("add") == rows.count("del")
 
 
-async def test_how_long_a_deployment_may_take_is_said_in_its_table(autojump_clock, monkeypatch):
-    monkeypatch.setattr(limits, MACHINES["stub_deployment"].deadline("deploying").limit, 0.25)
-    async with open_loader(SlowStub) as (_, loader, _):
-        assert await loader.deploy(S, HERE, CONFIG, StubKind.NODE) == "it took too long"
-        assert trio.current_time() == 0.25
-
-
-async def test_a_loader_that_stops_ends_what_it_deploys(autojump_clock):
-    async with open_loader(SlowStub) as (world, loader, _):
-        loader.load(S, HERE, CONFIG)
-        await world.settle()
-        assert states(world) == ["deploying"]
-    assert states(world) == ["deploying", "deployment-failed"]
-
-
 async def test_a_crashed_stub_is_reported_and_cleared_away(autojump_clock):
     async with open_loader() as (world, loader, reported):
         loader.load(S, HERE, CONFIG)
@@ -167,24 +135,6 @@ async def test_a_crashed_stub_is_reported_and_cleared_away(autojump_clock):
         assert reported[-1] == ("gone", S)
         again = Message(10, MessageType.READ, world.agent.url, S)
         assert (await world.agent.request(again)).code == Code.NOT_FOUND
-
-
-async def test_removal_disconnects_first_and_may_be_repeated(autojump_clock):
-    async with open_loader() as (world, loader, reported):
-        loader.load(S, HERE, CONFIG)
-        await world.settle()
-        for _ in range(2):
-            await loader.remove(S)
-        await world.settle()
-        assert not [each for each in reported if each == ("gone", S)]
-        assert [f.code for f in world.tracer.facts if f.code] == [200, 200, 200]
-
-
-async def test_the_catalogue_knows_what_ships_and_nothing_else():
-    catalogue = BuiltInCatalogue({StubKind.NODE: Stub}, {"a.ex": "ws://node/link"})
-    assert (await catalogue.find(HERE)).node_url == "ws://node/link"
-    with pytest.raises(NotInCatalogueError):
-        await catalogue.find(f"{HERE}x")
 
 
 async def test_of_descriptor_and_deployer_the_last_word_is_the_deployers(autojump_clock):
@@ -249,27 +199,6 @@ class Keeper(Actor[Delivery]):
 
 FAR = "hyperty://b.ex/1"
 ALICE = SenderIdentity(R, "user://idp.ex/alice", VouchedBy.IDENTITY_PROVIDER)
-
-
-@pytest.mark.parametrize("takes", [True, False])
-async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_clock):
-    """REG-15: no credentials, no token of a session, no key, and no sender of a message."""
-    catalogue = One(takes_identity=takes)
-    config = attrs.evolve(CONFIG, domain="b.ex", credentials=GivenToken("t"), session="s")
-    identity = OwnIdentity(make_runtime_key())
-    async with open_loader(catalogue=catalogue, identity=identity) as (world, loader, _):
-        loader.load(S, HERE, config)
-        await world.settle()
-        world.bus.take_route(FAR, Intent.REACH, S, float("inf"))
-        request = Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE)
-        await world.agent.post(request)
-        await world.settle()
-        (context,) = catalogue.contexts
-        assert (context.config.credentials is NO_CREDENTIALS) is not takes
-        assert (context.config.session, context.identity) == (
-            ("s", identity) if takes else (None, None)
-        )
-        assert [message.identity for message in catalogue.heard] == [ALICE if takes else None]
 
 
 async def test_the_address_of_a_stub_that_has_gone_is_not_remembered(autojump_clock):

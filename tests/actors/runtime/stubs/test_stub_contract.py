@@ -10,20 +10,16 @@ import trio
 
 from fsm.machines.stub_connection import STUB_CONNECTION
 from specs.limits.protocol import (
-    MAX_MESSAGE_BYTES,
     PING_PERIOD,
     PONG_TIMEOUT,
     RECONNECT_BASE,
-    SESSION_IDLE,
     STUB_QUEUE,
 )
 from specs.reply_code import DropReason
-from tests.support.stub_world import FORMS, RB, THERE, UA, R, S, open_stub
-from transports.system import open_system_network
+from tests.actors.runtime.stubs.stub_world import FORMS, RB, THERE, UA, S, open_stub
 
 ALL = pytest.mark.parametrize("form", FORMS)
 BY_TOKEN = pytest.mark.parametrize("form", [name for name in FORMS if FORMS[name].has_token])
-BY_REQUESTS = [name for name in FORMS if FORMS[name].stub == "rest"]
 ALLOCATION = "domain://msg-node.a.ex/address-allocation"
 
 
@@ -41,17 +37,6 @@ async def test_the_first_message_connects_and_is_answered(autojump_clock, form):
         (answer,) = await stub.until(1)
         assert (answer.code, answer.from_, answer.to) == (200, ALLOCATION, UA)
         assert stub.statuses() == ["created", "in-progress", "live"]
-
-
-@ALL
-async def test_many_first_messages_share_one_connect_and_keep_their_order(autojump_clock, form):
-    """STB-03, STB-17."""
-    async with open_stub(form) as stub:
-        asked = [stub.ask(THERE) for _ in range(150)]
-        await stub.send(*asked)
-        assert await heard_ids(stub, 150) == [one.id for one in asked]
-        assert stub.statuses().count("in-progress") == 1
-        assert stub.sessions() == [f"{S}/session/1"]
 
 
 @ALL
@@ -104,38 +89,6 @@ async def test_each_change_is_one_status_event(autojump_clock, form):
         ]  # fmt: skip
 
 
-@ALL
-async def test_a_stub_stamps_both_directions_and_drops_messages_that_crossed_it(
-    autojump_clock, form
-):
-    """STB-06."""
-    async with open_stub(form) as stub:
-        await stub.send(stub.ask(THERE, via=[S]), stub.ask(THERE))
-        there = await stub.peer.hear()
-        assert (there.id, there.via) == (2, (S,))
-        await stub.peer.post("create", THERE, UA, via=[S])
-        await stub.peer.post("create", THERE, UA, n=2)
-        (here,) = await stub.until(1)
-        assert (here.body["n"], here.via) == (2, (S,))
-        assert stub.counters.drops == {DropReason.LOOP: 2}
-
-
-@ALL
-async def test_a_lost_link_comes_back_with_all_it_had(autojump_clock, form):
-    """STB-09, MN-06: the address is its own still, and what was sent meanwhile comes."""
-    async with open_stub(form) as stub:
-        await stub.send(stub.ask(ALLOCATION, scheme="hyperty", value={"number": 1}))
-        (answer,) = await stub.until(1)
-        (address,) = answer.body["value"]["allocated"]
-        stub.refuse()
-        await stub.status("disconnected")
-        await stub.peer.post("create", THERE, address, n="meanwhile")
-        stub.allow()
-        await stub.status("live")
-        came = await stub.until(2)
-        assert came[-1].body["n"] == "meanwhile"
-
-
 @BY_TOKEN
 async def test_a_session_come_back_to_is_the_same(autojump_clock, form):
     """STB-09."""
@@ -144,30 +97,6 @@ async def test_a_session_come_back_to_is_the_same(autojump_clock, form):
         await stub.lose()
         await stub.status("live")
         assert stub.sessions() == [f"{S}/session/1"] * 2
-
-
-async def test_the_plain_form_cannot_know_whether_its_session_is_the_same(autojump_clock):
-    """STB-09: it has no re-open, so each link counts as new, and paths are set again."""
-    async with open_stub("legacy-websocket") as stub:
-        await stub.live()
-        await stub.lose()
-        await stub.status("live")
-        assert stub.sessions() == [f"{S}/session/1", f"{S}/session/2"]
-
-
-@ALL
-async def test_a_session_that_is_forgotten_is_opened_anew(autojump_clock, form):
-    """STB-09, MN-08: a new session, so that the owners of paths set them again."""
-    async with open_stub(form) as stub:
-        await stub.live()
-        stub.refuse()
-        await trio.sleep(SESSION_IDLE + 60)
-        assert R not in await stub.world.states()
-        stub.allow()
-        await stub.status("live")
-        assert stub.sessions() == [f"{S}/session/1", f"{S}/session/2"]
-        await stub.send(stub.ask(ALLOCATION, scheme="comm", value={"number": 1}))
-        assert (await stub.until(1))[0].code == 200
 
 
 @ALL
@@ -202,34 +131,6 @@ async def test_a_link_lost_in_the_middle_doubles_nothing_and_keeps_the_order(aut
         assert ids == sorted(set(ids))
 
 
-@pytest.mark.parametrize("form", BY_REQUESTS)
-async def test_a_connection_that_is_cut_is_no_lost_link_over_http(autojump_clock, form):
-    """CON-06: what was under way is asked again; nothing is lost, nothing doubled."""
-    async with open_stub(form) as stub:
-        await stub.live()
-        asked = []
-        for n in range(8):
-            some = [stub.ask(THERE, n=n) for _ in range(20)]
-            await stub.send(*some)
-            await stub.peer.post("create", THERE, UA, n=n)
-            stub.cut()
-            await stub.settle()
-            asked += some
-        assert await heard_ids(stub, len(asked)) == [one.id for one in asked]
-        assert [one.body["n"] for one in await stub.until(8)] == list(range(8))
-        assert stub.statuses() == ["created", "in-progress", "live"]
-
-
-@ALL
-async def test_an_unencodable_message_is_refused_and_affects_no_other(autojump_clock, form):
-    """STB-17."""
-    async with open_stub(form) as stub:
-        large, small = stub.ask(THERE, x="y" * MAX_MESSAGE_BYTES), stub.ask(THERE)
-        await stub.send(large, small)
-        assert await heard_ids(stub, 1) == [small.id]
-        assert stub.refused() == [(large.id, 413)]
-
-
 @ALL
 async def test_garbage_from_the_node_is_counted_and_the_link_kept(autojump_clock, form):
     """STB-06."""
@@ -255,29 +156,3 @@ async def test_a_silent_node_is_found_in_time(autojump_clock, form):
         before = trio.current_time()
         await stub.seen("disconnected", len(stub.statuses()))
         assert trio.current_time() - before <= PING_PERIOD + PONG_TIMEOUT
-
-
-@ALL
-async def test_an_idle_session_stays_for_ten_minutes_at_both_ends(autojump_clock, form):
-    """R8."""
-    async with open_stub(form) as stub:
-        await stub.live()
-        await trio.sleep(600)
-        assert stub.statuses() == ["created", "in-progress", "live"]
-        steps = [new for key, _, new in stub.world.steps("session") if R in key]
-        assert steps == ["open"]
-
-
-@ALL
-async def test_over_real_sockets(form):
-    """STB-01..09 once, on the system's network."""
-    with trio.fail_after(20):
-        async with open_system_network() as network, open_stub(form, network) as stub:
-            asked = [stub.ask(THERE) for _ in range(100)]
-            await stub.send(*asked)
-            assert await heard_ids(stub, 100) == [one.id for one in asked]
-            await stub.peer.post("create", THERE, UA, n=1)
-            assert (await stub.until(1))[0].body["n"] == 1
-            await stub.command("disconnect")
-            await stub.status("disconnected")
-            assert R not in await stub.world.states()

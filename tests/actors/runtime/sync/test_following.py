@@ -6,25 +6,7 @@ import trio
 import trio.testing
 
 from actors.runtime.sync.output import LinkWatches
-from tests.support.wire.wire import A, B, C, event
-
-CHANGES = f"{A}/changes"
-
-
-async def publish(world):
-    await world.port(A).post(event(1, to=CHANGES))
-    await world.settle()
-
-
-async def test_one_follower_stops_and_the_other_goes_on(world):
-    await world.component(A)
-    bob, carol = await world.component(B), await world.component(C)
-    for follower in (B, C):
-        world.agent.follow(CHANGES, follower)
-    for _ in range(2):
-        world.agent.unfollow(CHANGES, B)
-    await publish(world)
-    assert (bob, world.heard_by(carol)) == ([], [event(1, to=CHANGES)])
+from tests.support.wire.wire import B
 
 
 async def test_the_registry_is_not_asked_for_a_link_that_nobody_watches_any_more(nursery):
@@ -46,13 +28,3 @@ async def test_the_registry_is_not_asked_for_a_link_that_nobody_watches_any_more
     watches.unwatch(B)
     await trio.testing.wait_all_tasks_blocked()
     assert ends == ["ended"]
-
-
-async def test_an_expelled_observer_follows_nothing(world):
-    await world.component(A)
-    bob, carol = await world.component(B), await world.component(C)
-    for follower in (B, C):
-        world.agent.follow(CHANGES, follower)
-    world.agent.expel(B)
-    await publish(world)
-    assert (bob, world.heard_by(carol)) == ([], [event(1, to=CHANGES)])

@@ -43,25 +43,6 @@ async def test_a_component_of_another_runtime_is_refused(asked, autojump_clock):
         assert (await alice.change(url, "t", 1)).body["version"] == 2
 
 
-async def test_without_a_resource_it_is_refused_too(autojump_clock):
-    async with parties() as (alice, bob):
-        for type_ in (MessageType.SUBSCRIBE, MessageType.CREATE):
-            answer = await bob.ask(type_, alice.manager, resume=True, store=True, schema=SCHEMA)
-            assert answer.code == 403
-
-
-@pytest.mark.parametrize(
-    "name", ["hyperty", "Hyperty-Runtime", "runtime", "user", "domain", "domain-idp", "global"]
-)
-async def test_no_object_gets_an_address_of_something_else(name, autojump_clock):
-    """C-48."""
-    async with parties() as (alice, _):
-        schema = f"hyperty-catalogue://catalogue.a.example/.well-known/dataschema/{name}"
-        value = {"reporter": alice.url, "data": {}}
-        answer = await alice.ask(MessageType.CREATE, schema=schema, value=value)
-        assert answer.code == 400
-
-
 def test_only_a_part_of_a_runtime_describes_a_link():
     assert scheme_for("connection", STUB) == "connection"
     assert scheme_for("Communication", HA) == "comm"

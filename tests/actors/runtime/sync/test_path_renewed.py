@@ -59,22 +59,3 @@ async def test_changes_during_an_absence_of_the_node_come_with_the_path(autojump
         await made.start()
         with trio.fail_after(20):
             await copy.wait_for(lambda value: value["t"] == 1)
-
-
-async def test_each_observer_of_a_runtime_is_shown_the_object_and_no_other_hyperty(autojump_clock):
-    async with (
-        place() as (made, sensor, watcher),
-        sensor.report("ctxt", {"t": 0}) as thing,
-        watcher.observe(thing.url) as copy,
-        sensor.observe(thing.url) as beside,
-    ):
-        made.node.cancel()
-        await trio.sleep(1)
-        await thing.set("t", 1)
-        await trio.sleep(70)
-        await made.start()
-        await trio.sleep(20)
-        assert copy.version == beside.version == 2
-        await thing.set("t", 2)
-        await trio.sleep(1)
-        assert copy.version == beside.version == 3

@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from random import Random
 
 import attrs
-import trio
 
 from actors.testing.chaos.network import ChaosNetwork
 from tests.support.runtime.links import Pair, leaving_together
@@ -39,12 +38,3 @@ async def open_scene() -> AsyncIterator[Scene]:
         node = await listener.accept()
         async with leaving_together(link, node):
             yield Scene(chaos, listener, link, node)
-
-
-async def arrivals(link: Link, frames: int) -> list[float]:
-    """Return when the next frames came, in seconds from now."""
-    began, came = trio.current_time(), []
-    for _ in range(frames):
-        await link.receive()
-        came.append(round(trio.current_time() - began, 6))
-    return came

@@ -204,7 +204,6 @@ CHANGES = (
 )
 
 _PATH = "RA/ua>MN/sm"
-_HANDLER = "RA/p2phandler/1"
 _SET_HANDLER = _given_to("SA", "subscribe", 6, _PATH, '{"resources":["RA/p2phandler/1"]}') + _back(
     6, "MN/sm>RA/ua"
 )

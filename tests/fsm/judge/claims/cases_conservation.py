@@ -104,7 +104,6 @@ bus xmit update 1 HC>HC/changes link=L1
 bus xmit update 2 HC>HC/changes link=L1
 @ra
 """
-_LATER = "bus xmit update 2 HC>HC/changes link=L1\n"
 _SESSION = _FROM_NODE + _EVENTS
 
 _LISTENS = "minibus:HB add listeners HC/changes HB\n"

@@ -64,19 +64,6 @@ def test_what_breaks_no_more_than_conservation_breaks_one_claim_of_it():
         assert broken == {case.claim}, case
 
 
-EXCUSED = [
-    *cases_conservation.EXCUSED,
-    *cases_groups.EXCUSED,
-    *cases_objects.EXCUSED,
-    *cases_traffic.EXCUSED,
-]
-
-
-@pytest.mark.parametrize("case", EXCUSED, ids=lambda case: case.claim)
-def test_a_history_with_a_reason_breaks_no_claim(case):
-    assert judge_run(reported(case.broken)).findings == ()
-
-
 def test_each_judged_claim_has_its_histories():
     assert {case.claim for case in CASES} == set(CLAIMS_JUDGED)
 

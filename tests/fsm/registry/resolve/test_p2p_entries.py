@@ -1,12 +1,10 @@
 """The registry's entries for links: what each goes through (REG-04, I-P6, I-P7, I-P20)."""
 
-import attrs
 import pytest
 
 from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.p2p.link_end import Role
 from specs.bodies.registry import Record
-from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.runtime.registry_core import (
     CRQ,
     HB,
@@ -17,7 +15,6 @@ from tests.support.runtime.registry_core import (
     RB,
     RC,
     RECORD,
-    S1,
     Registry,
     call,
     handling,
@@ -25,7 +22,7 @@ from tests.support.runtime.registry_core import (
     requesting,
     with_node,
 )
-from tests.support.trace.table_edges import declared, edges, states
+from tests.support.trace.table_edges import declared, edges
 
 PC2 = f"{PH}/conn/2"
 HIS, HIS_PC = f"{RC}/p2phandler/1", f"{RC}/p2phandler/1/conn/1"
@@ -278,14 +275,8 @@ HISTORIES = [
     (closed,                               "placeholder bound removed"),
     (closed_while_set_up,                  "placeholder removed"),
 ]
-# fmt: on
-IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
-def test_an_entry_goes_so(history, expected):
-    (reported_of,) = states(P2P_ENTRY, history().steps).values()
-    assert reported_of == expected
 
 
 def test_these_are_all_paths_of_an_entry():
@@ -293,46 +284,15 @@ def test_these_are_all_paths_of_an_entry():
     assert set.union(*taken) == declared(P2P_ENTRY)
 
 
-def test_an_entry_is_named_by_both_runtimes():
-    assert list(states(P2P_ENTRY, linked().steps)) == [f"{RA}|{RB}"]
 
 
 # ---- a link that never comes
 
 
-@pytest.mark.parametrize("begun", [requesting, handling])
-def test_an_entry_whose_stub_never_reports_more_ends_and_the_next_attempt_is_allowed(begun):
-    """C-16: as of a stub that is no P2P stub, by whatever record."""
-    registry = begun()
-    assert registry.core.deadline() == P2P_ENTRY_TIMEOUT
-    ended = registry.wait()
-    assert any(effect.name == "disconnect" for effect in ended)
-    assert registry.core.links() == ()
-    assert registry.route() == S1
-    registry.now += RETRY_COOL_DOWN
-    registry.ask()
-    registry.feed(call.record_read(HB, RECORD))
-    assert [entry.role for entry in registry.core.links()] == [Role.REQUESTER]
 
 
-def test_both_requests_of_an_entry_that_comes_to_nothing_end():
-    registry = yielding_registry()
-    ended = registry.wait()
-    assert call.undeploy(f"{RC}/p2prequester/1") in ended
-    assert call.disconnect(HIS, RB, HIS_PC) in ended
-    assert registry.core.links() == ()
 
 
-@pytest.mark.parametrize("name", ["protocolstub/default", "protostub/P2PHandler", "hyperty/Chat"])
-def test_a_record_that_names_no_requester_stub_leads_to_no_link(name):
-    registry = with_node()
-    registry.ask()
-    requester = f"hyperty-catalogue://catalogue.b.ex/.well-known/{name}"
-    effects = registry.feed(call.record_read(HB, attrs.evolve(RECORD, p2p_requester=requester)))
-    (refused,) = [effect for effect in effects if effect.name == "refuse_stub"]
-    assert refused.address == requester
-    assert registry.core.links() == ()
-    assert registry.route() == S1
 
 
 # ---- who gives way
@@ -367,73 +327,6 @@ def test_only_an_own_request_of_the_smaller_runtime_does_not_yield(role, own_is_
     assert contested(role, own_is_smaller=own_is_smaller) is gives_way
 
 
-def test_a_new_request_of_a_peer_whose_link_seems_live_gets_a_new_link():
-    registry = invited_again_while_live()
-    (entry,) = registry.core.links()
-    assert (entry.link, entry.is_live) == (PC2, False)
-    registry.status(PH, "live", PC2)
-    registry.feed(call.link_registered(PC2))
-    assert registry.route(f"{RB}/registry") == PC2
 
 
 # ---- what a link that comes and goes leaves behind
-
-
-def test_a_link_that_is_back_before_it_was_registered_is_not_given_up():
-    registry = lost_and_back_while_it_is_registered()
-    assert registry.core.links()[0].is_live
-    registry.now += SESSION_IDLE
-    assert registry.feed(call.time_over()) == []
-    assert registry.core.links()[0].is_live
-
-
-def test_a_link_is_no_route_while_it_is_negotiated_anew():
-    """RES-11: the node carries everything meanwhile, and the link again when it is back."""
-    registry = linked()
-    assert registry.route() == PQ
-    for value, route in (("disconnected", S1), ("in-progress", S1), ("live", PQ)):
-        registry.status(PQ, value)
-        assert registry.route() == route
-
-
-@pytest.mark.parametrize(("start", "stub", "link"), [(linked, PQ, PQ), (invited, PH, PC)])
-def test_a_registry_waits_for_its_stub_while_a_link_is_negotiated_anew(start, stub, link):
-    """The stub has a deadline for it; no order to connect disturbs it meanwhile."""
-    registry = start()
-    registry.status(stub, "disconnected", link)
-    registry.status(stub, "in-progress", link)
-    registry.now += SESSION_IDLE
-    assert registry.feed(call.time_over()) == []
-    assert [entry.link for entry in registry.core.links()] == [link]
-    registry.status(stub, "live", link)
-    assert registry.route(f"{RB}/registry") == link
-
-
-def test_a_link_negotiated_anew_while_it_was_registered_is_no_route_before_it_is_live():
-    registry = negotiated_anew_while_it_is_registered()
-    assert not registry.core.links()[0].is_live
-    registry.status(PH, "live", PC)
-    assert registry.core.links()[0].is_live
-
-
-def test_a_link_that_is_reported_live_twice_moves_its_entry_once():
-    registry = linked()
-    before = len(registry.steps)
-    registry.status(PQ, "live")
-    registry.status(PQ, "disconnected")
-    registry.status(PQ, "disconnected")
-    assert [step.cause for step in registry.steps[before:]] == ["lost"]
-
-
-def test_a_stub_that_says_lost_before_live_moves_nothing():
-    registry = requesting()
-    before = len(registry.steps)
-    registry.status(PQ, "disconnected")
-    assert registry.steps[before:] == []
-
-
-def test_after_an_entry_is_removed_the_next_one_has_its_own_history():
-    registry = failed()
-    registry.now += RETRY_COOL_DOWN
-    registry.feed(call.record_read(HB, RECORD))
-    assert states(P2P_ENTRY, registry.steps)[f"{RA}|{RB}"] == "placeholder removed | placeholder"

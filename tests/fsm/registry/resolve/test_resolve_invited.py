@@ -1,16 +1,12 @@
 """How the registry finds ways by links that others asked for (RES-02..12, I-P6..I-P8, I-P17)."""
 
-import math
-
 import pytest
 
 from fsm.p2p.link_end import Role
 from specs.bodies.registry import Record
-from specs.limits.protocol import SESSION_IDLE
 from tests.support.runtime.registry_core import (
     CRQ,
     HB,
-    KNOWN,
     PC,
     PH,
     PQ,
@@ -21,7 +17,6 @@ from tests.support.runtime.registry_core import (
     call,
     handling,
     linked,
-    requesting,
 )
 
 # ---- the handler side
@@ -37,18 +32,6 @@ def test_the_entry_is_live_only_after_both_listeners_are_there():
     assert registry.route() == PC
 
 
-def test_an_address_proven_by_sending_over_a_link_is_bound_to_it():
-    registry, other = handling(), "hyperty://b.ex/other"
-    registry.status(PH, "live", PC)
-    registry.feed(call.link_registered(PC))
-    assert registry.route(other, KNOWN) == S1
-    asked, read = call.ask_owner(other, RB), call.owner_read(other, Record(other, RB))
-    assert registry.feed(asked) == [call.read_owner(other)]
-    assert registry.feed(read) == [call.forget_routes(), call.set_owner(other, RB)]
-    assert registry.route(other, KNOWN) == PC
-    assert registry.feed(asked) == [call.set_owner(other, RB)]
-
-
 def test_refused_listeners_end_the_link():
     """P2P-17."""
     registry = handling()
@@ -56,37 +39,6 @@ def test_refused_listeners_end_the_link():
     effects = registry.feed(call.link_registered(PC, "404"))
     assert effects[0] == call.disconnect(PH, RB, PC)
     assert call.unregister_link(PC) in effects
-
-
-def test_a_handler_waits_for_the_requester_to_come_back_but_not_for_ever():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    registry.feed(call.link_registered(PC))
-    assert registry.status(PH, "disconnected", PC) == [call.forget_routes()]
-    assert registry.core.deadline() == SESSION_IDLE
-    registry.status(PH, "live", PC)
-    assert registry.core.deadline() == math.inf
-    registry.status(PH, "disconnected", PC)
-    assert call.unregister_link(PC) in registry.wait()
-
-
-def test_a_link_lost_while_it_is_registered_is_not_live():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    registry.status(PH, "disconnected", PC)
-    assert registry.feed(call.link_registered(PC)) == []
-    assert not registry.core.links()[0].is_live
-
-
-def test_a_link_that_has_ended_for_good_is_removed_at_once():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    registry.feed(call.link_registered(PC))
-    registry.status(PH, "disconnected", PC)
-    assert registry.feed(call.link_over(f"{PH}/conn/9", PC)) == []
-    assert call.unregister_link(PC) in registry.feed(call.link_over(PH, PC))
-    assert registry.core.links() == ()
-    assert registry.feed(call.link_over(PH, PC)) == []
 
 
 def test_the_same_requester_again_replaces_its_old_link():
@@ -102,24 +54,6 @@ def test_an_unknown_link_of_a_handler_is_unregistered():
 
 
 # ---- simultaneous open and the end
-
-
-def test_at_a_simultaneous_open_the_smaller_runtimes_request_survives():
-    """The handler refuses the other one, with the reason, when it has asked for the row."""
-    registry = requesting()
-    assert registry.status(PH, "created", PC) == []
-    (entry,) = registry.core.links()
-    assert entry.role is Role.REQUESTER
-
-
-def test_a_handlers_link_that_goes_on_without_an_entry_is_ended():
-    """It was accepted because the request that had won over it has failed since."""
-    registry = requesting()
-    registry.status(PH, "created", PC)
-    registry.status(PQ, "failed")
-    assert registry.status(PH, "in-progress", PC) == [call.disconnect(PH, RB, PC)]
-    assert registry.status(PH, "failed", PC) == [call.unregister_link(PC)]
-    assert registry.core.links() == ()
 
 
 SMALL = "hyperty-runtime://a.ex/a"
@@ -162,45 +96,6 @@ def test_the_larger_runtimes_own_request_yields_and_goes_when_the_winner_is_live
     assert registry.status(PQ, "failed", remote=SMALL) == [call.undeploy(PQ), call.remove_path(PQ)]
 
 
-@pytest.mark.parametrize("reported_by", ["failed", "over"])
-def test_if_the_winner_fails_the_request_that_yields_goes_on(reported_by):
-    registry = yielding()
-    registry.status(PQ, "yielding", remote=SMALL)
-    over = call.link_over(PH, PC)
-    ended = (
-        registry.status(PH, "failed", PC, SMALL) if reported_by == "failed" else registry.feed(over)
-    )
-    assert call.resume(PQ, SMALL) in ended
-    (entry,) = registry.core.links()
-    assert (entry.role, entry.link, set(entry.entities)) == (Role.REQUESTER, PQ, {HB})
-    registry.status(PQ, "in-progress", remote=SMALL)
-    registry.status(PQ, "live", remote=SMALL)
-    assert registry.route() == PQ
-
-
-@pytest.mark.parametrize("ended", ["failed", "gone"])
-def test_a_request_that_ends_while_it_yields_leaves_the_winner_alone(ended):
-    registry = yielding()
-    if ended == "failed":
-        registry.status(PQ, "failed", remote=SMALL)
-    else:
-        registry.feed(call.stub_gone(PQ))
-    assert row_of(registry) == (Role.HANDLER, PC)
-    registry.status(PH, "live", PC, SMALL)
-    assert registry.feed(call.link_registered(PC)) == [call.forget_routes()]
-
-
-def test_two_orders_to_yield_are_followed_twice_before_the_handler_may_accept():
-    registry = yielding()
-    registry.status(PH, "failed", PC, SMALL)
-    registry.status(PH, "created", f"{PH}/conn/2", SMALL)
-    registry.status(PQ, "yielding", remote=SMALL)
-    assert row_of(registry) is None
-    registry.status(PQ, "in-progress", remote=SMALL)
-    registry.status(PQ, "yielding", remote=SMALL)
-    assert row_of(registry) == (Role.HANDLER, f"{PH}/conn/2")
-
-
 def test_a_request_that_goes_on_before_it_said_that_it_yields_stays_the_entry():
     registry = yielding()
     registry.status(PH, "failed", PC, SMALL)
@@ -237,15 +132,6 @@ def test_a_requester_that_was_not_ordered_to_yield_yet_goes_on_without_a_word():
     assert [entry.link for entry in registry.core.links()] == [PQ]
 
 
-def test_a_requester_that_was_not_to_be_deployed_yet_never_is():
-    registry = requesting_of_smaller()
-    assert registry.status(PH, "created", PC, SMALL) == []
-    assert row_of(registry) == (Role.HANDLER, PC)
-    assert registry.feed(call.path_set(PQ)) == [call.remove_path(PQ)]
-    assert call.unregister_link(PC) in registry.status(PH, "failed", PC, SMALL)
-    assert registry.core.links() == ()
-
-
 # ---- an invitation while our link is live
 
 
@@ -253,21 +139,6 @@ def invited_beside():
     registry = linked()
     assert registry.status(PH, "created", PC) == []
     return registry
-
-
-def test_a_live_link_stays_the_route_until_the_new_one_is_live():
-    """The invitation may be as old as our own request: the link is not given up for it."""
-    registry = invited_beside()
-    assert registry.core.row(RB, PH).link == PC
-    assert registry.core.row(RB, f"{RB}/x").link == PQ
-    registry.status(PH, "in-progress", PC)
-    assert registry.status(PH, "live", PC) == [call.register_link(PC, PH)]
-    assert registry.route() == PQ
-    assert registry.feed(call.link_registered(PC)) == [
-        call.forget_routes(),
-        call.disconnect(PQ, RB, PQ),
-    ]
-    assert registry.route() == PC
 
 
 def fails(registry):
@@ -323,10 +194,3 @@ def test_an_invitation_newer_than_the_one_that_waits_takes_its_place():
     registry.status(PH, "created", newer)
     assert registry.core.row(RB, PH).link == newer
     assert registry.route() == PQ
-
-
-def test_a_runtime_that_closes_forgets_its_links_and_takes_none():
-    registry = linked()
-    assert registry.feed(call.close_links()) == [call.forget_routes()]
-    assert registry.status(PQ, "disconnected") == []
-    assert registry.feed(call.record_read(HB, RECORD)) == []

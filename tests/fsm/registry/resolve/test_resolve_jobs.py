@@ -2,24 +2,15 @@
 
 import math
 
-import pytest
-
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.p2p.dialling import P2pUse
-from fsm.registry.resolve.searches import LinkQueue, NodePlan, ResolveJobs
-from fsm.table import UndeclaredTransitionError
 from specs.bodies.registry import Record
 from specs.limits.protocol import (
-    NEGATIVE_CACHE,
-    P2P_TIMEOUT,
-    REGISTRATION_EXPIRES,
-    REPLY_TIMEOUT,
     RETRY_COOL_DOWN,
 )
 from tests.support.runtime.registry_core import (
     CRQ,
     HB,
-    HC,
     KNOWN,
     PC,
     PH,
@@ -28,11 +19,9 @@ from tests.support.runtime.registry_core import (
     RA,
     RB,
     RC,
-    REACH,
     RECORD,
     S1,
     S2,
-    RecordingPort,
     Registry,
     call,
     handling,
@@ -41,7 +30,7 @@ from tests.support.runtime.registry_core import (
     status_seen,
     with_node,
 )
-from tests.support.trace.table_edges import declared, edges, states
+from tests.support.trace.table_edges import declared, edges
 
 B, LINK = "node|b.ex", f"link|{HB}"
 HB2 = "hyperty://b.ex/hb2"
@@ -300,14 +289,8 @@ HISTORIES = [
     (closed_while_set_up,             "lookup query wait failed"),
     (closed_while_deployed,           "lookup wait bound"),
 ]
-# fmt: on
-IDS = [history.__name__ for history, _ in HISTORIES]
 
 
-@pytest.mark.parametrize(("history", "expected"), HISTORIES, ids=IDS)
-def test_a_search_goes_so(history, expected):
-    registry, key = history()
-    assert states(RESOLVE_JOB, registry.steps)[key] == expected
 
 
 def test_these_are_all_paths_of_a_search():
@@ -316,101 +299,3 @@ def test_these_are_all_paths_of_a_search():
 
 
 # ---- one at a time, and none for ever
-
-
-def test_requests_during_a_search_begin_no_other_search():
-    registry = with_node()
-    registry.ask()
-    steps = len([step for step in registry.steps if step.key == LINK])
-    assert [effect.name for effect in registry.ask()] == ["route"]
-    assert len([step for step in registry.steps if step.key == LINK]) == steps
-
-
-def test_a_search_that_is_under_way_cannot_be_begun():
-    jobs = ResolveJobs(RecordingPort())
-    jobs.begin(LINK)
-    with pytest.raises(UndeclaredTransitionError):
-        jobs.begin(LINK)
-    assert jobs.is_open(LINK)
-
-
-def test_a_record_that_does_not_come_is_waited_for_as_long_as_for_any_answer():
-    """RES-04."""
-    registry = with_node()
-    registry.ask()
-    assert registry.core.deadline() == REPLY_TIMEOUT
-    assert registry.wait() == []
-    assert registry.core.deadline() == math.inf
-    assert len(registry.ask()) == 1
-    registry.now += NEGATIVE_CACHE
-    assert registry.ask()[1:] == [call.read_record(HB)]
-
-
-def test_a_record_that_comes_late_still_leads_to_a_link():
-    registry = with_node()
-    registry.ask()
-    registry.wait()
-    assert registry.feed(call.record_read(HB, RECORD)) == [call.set_path(PQ)]
-    assert states(RESOLVE_JOB, registry.steps)[LINK] == "lookup query failed"
-
-
-def test_a_record_that_comes_in_time_leaves_no_deadline():
-    registry = with_node()
-    registry.ask()
-    registry.feed(call.record_read(HB, None))
-    assert registry.core.deadline() == math.inf
-
-
-def test_a_record_that_has_expired_is_read_again():
-    """RES-03."""
-    registry = with_node()
-    registry.ask()
-    registry.feed(call.record_read(HB, Record(HB, RB, expires=60.0)))
-    registry.now = 59.0
-    assert call.read_record(HB) not in registry.ask()
-    registry.now = 60.0
-    assert call.read_record(HB) in registry.ask()
-
-
-def test_searches_that_have_ended_are_forgotten():
-    registry = with_node(wanted=P2pUse.WHENEVER_POSSIBLE)
-    for number in range(100):
-        address = f"hyperty://b.ex/{number}"
-        registry.ask(address)
-        registry.feed(call.record_read(address, None))
-    assert registry.core.searches == 0
-
-
-def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
-    registry = linked()
-    registry.feed(call.close_links())
-    before = len(registry.steps)
-    assert registry.ask(HC, REACH) == [call.deploy(S2, NodePlan("c.ex"))]
-    registry.now = REGISTRATION_EXPIRES
-    assert registry.ask(HB, REACH)[0].url == S1
-    keys = {step.key for step in registry.steps[before:]}
-    assert keys == {"node|c.ex", "node|b.ex"}
-
-
-def test_a_record_that_comes_after_the_close_leads_to_nothing():
-    registry, _ = closed_while_the_record_is_read()
-    before = len(registry.steps)
-    assert registry.feed(call.record_read(HB, RECORD), call.stop()) == [call.forget_routes()]
-    assert registry.steps[before:] == []
-
-
-def test_a_registry_that_stops_leaves_no_search_open():
-    registry = requesting()
-    registry.ask(HC)
-    registry.feed(call.stop())
-    last = {step.key: step.new for step in registry.steps}
-    assert last["node|c.ex"] == last[LINK] == last[f"link|{HC}"] == "failed"
-    assert registry.core.searches == 0
-    assert registry.feed(call.stop()) == [call.forget_routes()]
-
-
-def test_each_set_up_of_a_link_is_waited_for_anew():
-    queue, ask = LinkQueue(), (HB, REACH, HB)
-    assert queue.wait(ask, 0.0)
-    assert queue.take_done(lambda _: True, 1.0) == [ask]
-    assert queue.wait(ask, P2P_TIMEOUT)

@@ -68,12 +68,6 @@ def verdict(request, code, by=RA, after=1.0):
     return one.passed(answer(request, code), by, after)
 
 
-@pytest.mark.parametrize("request_", [asked(), asked(to=OBJ), asked(type_=READ)])
-@pytest.mark.parametrize("code", [200, 202, 299])
-def test_a_yes_of_the_owner_is_consent(request_, code):
-    assert verdict(request_, code) == ("consent", OBJ, RB, HB)
-
-
 @pytest.mark.parametrize("code", [300, 400, 401, 403, 404, 409, 500, 599])
 def test_a_no_of_the_owner_is_a_refusal(code):
     assert verdict(asked(), code) == ("decline", OBJ, RB, HB)
@@ -104,35 +98,12 @@ def test_consent_by_another_runtime_does_not_count(by):
     assert verdict(asked(), 200, by=by) is None
 
 
-def test_an_answer_that_comes_too_late_is_none():
-    assert verdict(asked(), 200, after=REPLY_TIMEOUT) is None
-
-
 def test_a_provisional_answer_prolongs_the_wait():
     one = core()
     one.passed(asked(), RB, 0.0)
 
     assert one.passed(answer(asked(), 100), RA, 10.0) is None
     assert one.passed(answer(asked(), 200), RA, 20.0) == ("consent", OBJ, RB, HB)
-
-
-@pytest.mark.parametrize(
-    "other", [asked(2), asked(type_=READ), Message(1, UNSUBSCRIBE, f"{RB}/sm", SUB, {})]
-)
-def test_the_answer_to_something_else_is_none(other):
-    one = core()
-    one.passed(asked(), RB, 0.0)
-
-    assert one.passed(answer(other, 200), RA, 1.0) is None
-
-
-@pytest.mark.parametrize("value", [None, True, "yes", []])
-def test_a_yes_that_gives_no_object_is_none_but_the_one_that_does_may_follow(value):
-    one = core()
-    one.passed(asked(), RB, 0.0)
-
-    assert one.passed(answer(asked(), 200, value=value), RA, 1.0) is None
-    assert one.passed(answer(asked(), 200), RA, 2.0) == ("consent", OBJ, RB, HB)
 
 
 @pytest.mark.parametrize("other", [asked(observer=HB2), asked(type_=READ)])
@@ -145,77 +116,6 @@ def test_consent_to_an_id_that_two_requests_share_counts_for_neither(other):
     assert one.passed(answer(asked(), 200), RA, 1.0) is None
 
 
-def test_a_request_that_is_sent_again_is_the_same():
-    one = core()
-    one.passed(asked(), RB, 0.0)
-    one.passed(asked(), RB, 1.0)
-
-    assert one.passed(answer(asked(), 200), RA, 2.0) == ("consent", OBJ, RB, HB)
-
-
-def test_the_answer_to_an_unsubscription_is_no_consent():
-    one = core()
-    leaving = asked(7, type_=UNSUBSCRIBE)
-
-    assert one.passed(leaving, RB, 0.0) == ("withdraw", OBJ, RB, HB)
-    assert one.passed(answer(leaving, 200), RA, 1.0) is None
-
-
-def test_nothing_is_consented_to_twice():
-    one = core()
-    one.passed(asked(), RB, 0.0)
-    one.passed(answer(asked(), 200), RA, 1.0)
-
-    assert one.passed(answer(asked(), 200), RA, 1.0) is None
-    assert len(one) == 0
-
-
-def test_a_refusal_counts_when_no_other_observer_of_the_runtime_still_asks():
-    one = core()
-    one.passed(asked(1, HB), RB, 0.0)
-    one.passed(asked(2, HB2), RB, 0.0)
-
-    assert one.passed(answer(asked(1, HB), 403), RA, 1.0) is None
-    assert one.passed(answer(asked(2, HB2), 403), RA, 1.0) == ("decline", OBJ, RB, HB2)
-
-
-@pytest.mark.parametrize(
-    ("to", "by"), [(SUB, RC), (SUB, RA), ("comm://a.ex/o2/subscription", RB), (f"{OBJ}/x", RB)]
-)
-def test_an_observer_without_a_waiting_path_is_not_remembered(to, by):
-    one = core()
-    one.passed(asked(to=to), by, 0.0)
-
-    assert len(one) == 0
-
-
-@pytest.mark.parametrize("body", [{"resource": OBJ}, {"resources": [OBJ]}])
-def test_an_owner_that_expels_an_observer_withdraws_consent(body):
-    expelled = Message(1, UNSUBSCRIBE, HA, HB, body)
-
-    assert core().passed(expelled, RA, 0.0) == ("withdraw", OBJ, RB, HB)
-
-
-def test_an_owner_that_reports_the_sync_manager_names_the_observer():
-    """SYN-21."""
-    reported = Message(1, UNSUBSCRIBE, SUB, f"{RB}/sm", {"resource": OBJ, "observer": HB2})
-    owners = {**OWNERS, f"{RB}/sm": RB}
-    one = LoneConsents(owners.get)
-
-    assert one.passed(reported, RA, 0.0) == ("withdraw", OBJ, RB, HB2)
-    assert one.passed(reported, RC, 0.0) is None
-
-
-@pytest.mark.parametrize(
-    ("by", "to", "resource"),
-    [(RC, HB, OBJ), (RB, HB, OBJ), (RA, HA, OBJ), (RA, "hyperty://a.ex/no", OBJ), (RA, HB, 7)],
-)
-def test_only_the_owner_expels(by, to, resource):
-    expelled = Message(1, UNSUBSCRIBE, HA, to, {"resource": resource})
-
-    assert core().passed(expelled, by, 0.0) is None
-
-
 def test_open_requests_are_bounded_and_forgotten_in_time():
     one = core()
     for id_ in range(1, 3 * MAX_SUBSCRIPTIONS):
@@ -225,12 +125,3 @@ def test_open_requests_are_bounded_and_forgotten_in_time():
     one.passed(asked(9999), RB, REPLY_TIMEOUT)
 
     assert len(one) == 1
-
-
-def test_requests_of_an_ended_session_are_forgotten():
-    one = core()
-    one.passed(asked(), RB, 0.0)
-    one.gone(RB)
-
-    assert len(one) == 0
-    assert one.passed(answer(asked(), 200), RA, 1.0) is None

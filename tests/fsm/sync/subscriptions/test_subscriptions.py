@@ -1,22 +1,17 @@
 """The subscription table against a model of it, and each pair's story by its table (I-M5..I-M7)."""
 
-import tracemalloc
-
-import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import judge
 from fsm.sync.subscriptions import entity_of
-from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.trace import Op
+from tests.fsm.traces import step, trace
 from tests.support.chance import examples
 from tests.support.lone_paths import lone_paths, told
-from tests.support.trace.traces import step, trace
 
 RUNTIMES = st.sampled_from(["r1", "r2", "r3"])
 ENTITIES = [f"comm://a.ex/o{n}" for n in range(3)]
@@ -145,22 +140,6 @@ TestSubscriptionTable = SubscriptionTable.TestCase
 TestSubscriptionTable.settings = settings(max_examples=examples(60), stateful_step_count=50)
 
 
-def test_a_session_has_no_more_paths_than_its_share():
-    core = lone_paths()
-    resources = tuple(f"comm://a.ex/o{n}" for n in range(MAX_SUBSCRIPTIONS + 1))
-
-    (effect,) = told(core, "subscribe", "r1", resources)
-
-    assert isinstance(effect, Refused)
-    assert (effect.code, len(core)) == (413, 0)
-
-
-def test_an_entity_is_scheme_domain_and_first_segment():
-    assert entity_of("comm://a.ex/o1/children/chat") == "comm://a.ex/o1"
-    assert entity_of("comm://a.ex/o1") == "comm://a.ex/o1"
-    assert entity_of("comm://a.ex") == "comm://a.ex"
-
-
 def test_a_path_goes_with_the_last_lease_of_its_runtime():
     """SYN-20: a path whose observers are gone without a word is not kept for them."""
     core, changes = lone_paths(), "comm://a.ex/o1/changes"
@@ -173,55 +152,3 @@ def test_a_path_goes_with_the_last_lease_of_its_runtime():
         moves.append([(one.old, one.cause, one.new) for one in effects if isinstance(one, Step)])
     assert moves[0] == []
     assert moves[1][-1] == ("held", "expire", "removed")
-
-
-@pytest.mark.parametrize("is_asking", [False, True], ids=["free", "by consent"])
-def test_a_pair_costs_no_more_than_its_places_in_the_tables(is_asking):
-    """An entity as an object and its key would cost 165 bytes more each (measured)."""
-    resources = tuple(f"comm://a.ex/o{n}" for n in range(MAX_SUBSCRIPTIONS))
-    core = lone_paths()
-    asking = frozenset(resources if is_asking else ())
-
-    def observe(number):
-        runtime, observer = f"r{number}", f"hyperty://a.ex/{number}"
-        told(core, "subscribe", runtime, resources, asking)
-        for one in asking:
-            told(core, "consent", entity_of(one), runtime, observer)
-
-    observe(1)
-    tracemalloc.start()
-    for number in range(2, 12):
-        observe(number)
-    taken, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-
-    # A dictionary of one entry becomes one of ten: nothing else is kept of a pair.
-    assert taken / (10 * MAX_SUBSCRIPTIONS) < 100
-
-
-@pytest.mark.parametrize(
-    ("happened", "cause"),
-    [
-        (("unsubscribe", "r1", ("comm://a.ex/o1/changes",)), "unsubscribe"),
-        (("remove_runtime", "r1"), "session-over"),
-        (("remove_address", "comm://a.ex/o1"), "address-released"),
-    ],
-    ids=["unsubscribe", "runtime", "address"],
-)
-def test_a_subscription_ends_by_what_ended_it(happened, cause):
-    core = lone_paths()
-    told(core, "subscribe", "r1", ("comm://a.ex/o1/changes",))
-
-    moved, _ = told(core, *happened)
-
-    assert (moved.key, moved.old, moved.cause) == ("comm://a.ex/o1/changes|r1", "active", cause)
-
-
-def test_followers_of_a_registration_are_notified_when_its_address_is_released():
-    core = lone_paths()
-    told(core, "subscribe", "r1", ("hyperty://a.ex/h/registration", "hyperty://a.ex/h/status"))
-
-    told(core, "remove_address", "hyperty://a.ex/h")
-
-    assert list(core.subscribers("hyperty://a.ex/h/registration")) == ["r1"]
-    assert not core.subscribers("hyperty://a.ex/h/status")

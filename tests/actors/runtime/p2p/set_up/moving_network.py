@@ -20,7 +20,6 @@ from transports.link import (
     ServedPaths,
 )
 from transports.memory import MemoryNetwork
-from transports.system import open_system_network
 
 P2P_DOOR = "/p2p"
 
@@ -142,9 +141,3 @@ class MovingNetwork(Network):
 async def moving_in_memory() -> AsyncIterator[MovingNetwork]:
     await trio.lowlevel.checkpoint()
     yield MovingNetwork(MemoryNetwork())
-
-
-@asynccontextmanager
-async def moving_on_sockets() -> AsyncIterator[MovingNetwork]:
-    async with open_system_network() as network:
-        yield MovingNetwork(network)

@@ -1,6 +1,5 @@
 """What a runtime sets up for links and takes down after them, as its node sees it (P2P-01..06)."""
 
-import orjson
 import pytest
 
 from specs.addresses.address import domain_registry
@@ -8,7 +7,7 @@ from specs.bodies.object import ObjectName
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import DOMAIN, NODE_PLACE, DomainOptions, go_live, open_domain
+from tests.support.runtime.domain import DOMAIN, go_live, open_domain
 from transports.bodies import write_body
 
 
@@ -50,31 +49,6 @@ async def test_the_handler_is_reached_before_anything_is_registered(autojump_clo
     assert record["p2pHandler"] == alice.runtime.handler
 
 
-def asks_for_a_handlers_path(frame):
-    asked = [orjson.loads(line) for line in frame.split(b"\n") if line.startswith(b'{"id":')]
-    resources = [url for one in asked for url in one.get("body", {}).get("resources", [])]
-    return any("/p2phandler/" in url for url in resources)
-
-
-def no_handler_is_reached(network):
-    """Let nobody ask the node for the path of a handler."""
-
-    def lost(_number, frame):
-        return () if asks_for_a_handlers_path(frame) else (0.0,)
-
-    network.disturb(NODE_PLACE, lost, lambda *_: (0.0,))
-
-
-async def test_a_runtime_unreachable_by_its_handler_does_not_offer_it(autojump_clock):
-    """P2P-02, I-P9: its hyperties are reached by the node, as without links."""
-    options = DomainOptions(weather=no_handler_is_reached)
-    async with open_domain("alice", "bob", options=options) as domain:
-        alice, bob = domain["alice"], domain["bob"]
-        assert not {"p2pHandler", "p2pRequester"} & set(await record_of(bob))
-        assert (await alice.ask(bob, 1)).code == Code.OK
-        assert await alice.runtime.links() == ()
-
-
 # ---- a link
 
 
@@ -104,32 +78,7 @@ async def test_a_link_is_found_by_the_other_runtime_and_by_its_hyperties(autojum
     assert nobody.code == Code.NOT_FOUND
 
 
-async def test_no_stranger_and_no_hyperty_reads_whom_a_runtime_is_linked_with(autojump_clock):
-    """P2P-18: a row says which hyperties live at the peer."""
-    async with open_domain("alice", "bob") as domain:
-        await go_live(domain)
-        alice, bob = domain["alice"], domain["bob"]
-        to, body = f"{alice.runtime.url}/registry", {"resource": bob.runtime.url}
-        for each in (alice, bob):
-            assert (await each.hyperty.ask(to, MessageType.READ, body)).code == Code.FORBIDDEN
-
-
 # ---- going
-
-
-async def test_all_that_was_set_up_at_the_node_is_taken_down_objects_before_paths(autojump_clock):
-    """P2P-03, P2P-06, P2P-28."""
-    async with open_domain("bob") as domain:
-        async with domain.visitor("alice") as alice:
-            await go_live_with(alice, domain["bob"])
-            came = rows(domain, Op.ADD)
-        gone = rows(domain, Op.DEL)
-        bobs = {("subs", domain["bob"].runtime.handler), ("alloc", domain["bob"].address)}
-    stub = f"{alice.runtime.url}/p2prequester/1"
-    assert sorted(gone) == sorted(set(came) - bobs)
-    objects = [at for at, (_, key) in enumerate(gone) if key.startswith("connection://")]
-    for path in (stub, alice.runtime.handler):
-        assert gone.index(("subs", path)) > max(objects)
 
 
 @pytest.mark.parametrize("leaving", ["alice", "bob"], ids=["requester", "handler"])

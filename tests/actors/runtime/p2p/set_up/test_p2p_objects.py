@@ -2,7 +2,6 @@
 
 from contextlib import asynccontextmanager
 
-import pytest
 import trio
 
 from actors.kit.counters import Counters
@@ -11,7 +10,7 @@ from actors.kit.supervision.actor import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.p2p.stub import P2PRequester
 from actors.runtime.stubs.stub import StubConfig, StubContext
-from specs.limits.protocol import P2P_TIMEOUT, READ_PAUSE
+from specs.limits.protocol import READ_PAUSE
 from specs.message import Message, MessageType
 from specs.trace import Kind
 from tests.support.runtime.p2p_bus import KeepingPort
@@ -99,30 +98,6 @@ async def test_a_change_that_comes_before_the_snapshot_is_applied_after_it(autoj
         assert stub.applied() == [1, 2]
 
 
-@pytest.mark.parametrize("code", [408, 413, 503])
-async def test_a_read_that_fails_for_now_is_made_again_after_a_pause_and_not_before(
-    code, autojump_clock
-):
-    async with stale() as stub:
-        await stub.answer(stub.asked(READ)[-1], code)
-        await trio.sleep(READ_PAUSE / 2)
-        assert len(stub.asked(READ)) == 1
-        await trio.sleep(READ_PAUSE)
-        assert len(stub.asked(READ)) == 2
-        await stub.answer(stub.asked(READ)[-1], 200, value=value(3))
-        assert stub.applied() == [1, 3]
-        assert stub.steps()[-2:] == [("read-failed", "stale"), ("snapshot", "live")]
-
-
-@pytest.mark.parametrize("code", [401, 404])
-async def test_a_read_that_is_refused_for_good_ends_the_copy_and_the_set_up(code, autojump_clock):
-    async with stale() as stub:
-        await stub.answer(stub.asked(READ)[-1], code)
-        assert stub.steps()[-1] == ("given-up", "deleted")
-        await trio.sleep(2 * P2P_TIMEOUT)
-        assert len(stub.asked(READ)) == 1
-
-
 async def test_a_gap_that_the_read_does_not_close_is_read_again(autojump_clock):
     async with stale() as stub:
         await stub.answer(stub.asked(READ)[-1], 200, value=value(1))
@@ -138,12 +113,6 @@ async def test_a_component_that_is_not_the_reporter_changes_and_deletes_nothing(
         await stub.change(2, from_="hyperty://b.ex/other")
         await stub.change(2, from_="hyperty://b.ex/other", type_=MessageType.DELETE)
         assert stub.steps() == before
-
-
-async def test_a_stub_that_gives_up_ends_its_copy(autojump_clock):
-    async with stale() as stub:
-        await trio.sleep(2 * P2P_TIMEOUT)
-        assert stub.steps()[-1] == ("given-up", "deleted")
 
 
 async def test_a_peer_that_deletes_its_object_ends_the_copy(autojump_clock):

@@ -27,10 +27,9 @@ from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.runtime.stubs.wire import StubOptionError
 from fsm.catalogue.descriptor import Reach
 from specs.limits.node import BACKEND_QUEUE, BACKEND_TIMEOUT
-from specs.limits.protocol import MAX_JSON_KEYS, MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, reply_to
 from tests.actors.node.connectors.rest_registry import RestRegistryFake
-from tests.support.catalogues import ENTRY_POINT, Publishing, Wall, sources
+from tests.support.catalogues import Publishing, Wall, sources
 from tests.support.node.http_server import HangupError, Said, open_http_server
 from tests.support.runtime.p2p_bus import KeepingPort
 from transports.memory import MemoryNetwork
@@ -93,11 +92,6 @@ class Asker(Actor):
             return refuse(message, 503, str(exc))
         value = json.loads(text.partition(b"\\r\\n\\r\\n")[2])
         return reply_to(message, 200, {"value": value})
-"""
-GET_ITEM = """
-
-def request_of(message):
-    return b"GET /items/3 HTTP/1.0\\r\\nHost: b.ex\\r\\n\\r\\n"
 """
 
 
@@ -193,32 +187,6 @@ async def test_messages_become_calls_of_a_rest_server_and_its_answers_their_answ
         assert (await world.ask(MessageType.SUBSCRIBE, body={"resources": [ITEM]})).code == 400
 
 
-@pytest.mark.parametrize("status", [404, 409, 500, 502, 503, 504])
-async def test_a_status_that_the_protocol_has_is_kept(status):
-    async with open_world(profile) as world:
-        world.shop.mood = lambda _: Said(status, {"message": "so it is"})
-        answer = await world.ask()
-        assert (answer.code, answer.body["description"]) == (status, "so it is")
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        Said(200, raw=b"<html>"),
-        Said(418),
-        Said(302, headers=(("location", "http://c.ex/"),)),
-        Said(200, "x" * MAX_MESSAGE_BYTES),
-        Said(200, raw=b"[" * 300 + b"]" * 300),
-        Said(200, {str(number): 1 for number in range(MAX_JSON_KEYS + 1)}),
-    ],
-    ids=["no JSON", "unknown status", "redirect", "large", "deep", "keys"],
-)
-async def test_what_is_no_answer_is_502(said):
-    async with open_world(profile) as world:
-        world.shop.mood = lambda _: said
-        assert (await world.ask()).code == 502
-
-
 async def test_a_server_that_hangs_up_gets_502_and_is_asked_again():
     def hang_up(_):
         raise HangupError
@@ -243,25 +211,6 @@ async def test_the_certificate_of_an_https_server_is_checked(
         assert world.url.startswith("https:")
         codes = [(await world.ask()).code for _ in range(2)]
         assert codes == [code] * 2
-
-
-async def test_code_of_the_domain_asks_its_server_from_a_sandbox_and_no_other(tmp_path):
-    """The package speaks HTTP over the one place that its descriptor declares (STB-12, T16)."""
-
-    def package(publishing, server):
-        archive = pack(sources(tmp_path / "code", {"stub.py": HTTP_STUB + GET_ITEM}))
-        draft = publishing.code(archive)
-        place = f"stream://{server.url.removeprefix('http://')}"
-        publishing.serves({**draft, "endpoints": [place]})
-
-    assert ENTRY_POINT == "stub:activate"
-    async with open_world(package) as world, open_http_server(Shop()) as other:
-        assert (await world.ask()).body["value"] == {"name": "chair"}
-        place = f"stream://{other.url.removeprefix('http://')}"
-        answer = await world.ask(body={"value": place})
-        assert answer.code == 503
-        assert "may not dial" in answer.body["description"]
-        assert other.connections == 0
 
 
 ASKING_STUB = """
@@ -342,23 +291,6 @@ def request(number, to):
 
 def answers(port):
     return [(one.id, one.code) for one in port.posted if one.is_response]
-
-
-async def test_a_server_that_is_silent_costs_504_and_only_what_concerns_the_same_waits(
-    autojump_clock,
-):
-    async with open_slow() as (ref, stub, port):
-        stub.gates = {"x://b.ex/1": trio.Event(), "x://b.ex/2": trio.Event()}
-        stub.gates["x://b.ex/2"].set()
-        began = trio.current_time()
-        for number, to in enumerate(["x://b.ex/1", "x://b.ex/1", "x://b.ex/2"], start=1):
-            await ref.tell(request(number, to))
-        await trio.sleep(BACKEND_TIMEOUT - 1)
-        assert answers(port) == [(3, 200)]
-        assert sorted(stub.asked) == [("x://b.ex/1", 1), ("x://b.ex/2", 3)]
-        await trio.sleep(2)
-        assert sorted(answers(port)) == [(1, 504), (2, 504), (3, 200)]
-        assert trio.current_time() - began < BACKEND_TIMEOUT + 2
 
 
 async def test_no_more_requests_wait_than_are_bounded(autojump_clock):

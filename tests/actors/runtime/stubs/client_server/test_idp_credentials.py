@@ -36,41 +36,6 @@ def credentials(answer):
     return made, port
 
 
-@pytest.mark.parametrize("value", ["abc.def", {"assertion": "abc.def", "idp": {}}])
-async def test_a_token_comes_alone_or_as_an_assertion(value):
-    made, port = credentials(lambda asked: reply_to(asked, 200, {"value": value}))
-    assert await made.token("a.ex") == "abc.def"
-    (asked,) = port.asked
-    assert (asked.to, asked.body["method"]) == ("domain-idp://idp.ex", "generateAssertion")
-    assert asked.body["params"] == {
-        "hint": "x",
-        "contents": "a.ex",
-        "origin": R,
-        "usernameHint": ALICE,
-        "key": "thumb",
-    }
-
-
-@pytest.mark.parametrize(
-    ("answer", "code"),
-    [
-        (lambda asked: refuse(asked, 401, "who are you"), 401),
-        (lambda asked: refuse(asked, 403, "no"), 401),
-        (lambda asked: refuse(asked, 404, "no"), 401),
-        (lambda asked: refuse(asked, 408, "it hangs"), 503),
-        (lambda asked: refuse(asked, 502, "broken"), 503),
-        (lambda asked: refuse(asked, 504, "it hangs"), 503),
-        (lambda asked: reply_to(asked, 200), 503),
-        (lambda asked: reply_to(asked, 200, {"value": {"assertion": "two words"}}), 503),
-    ],
-)
-async def test_no_token_is_final_only_if_it_is_refused(answer, code):
-    made, _ = credentials(answer)
-    with pytest.raises(CredentialsError) as refused:
-        await made.token("a.ex")
-    assert refused.value.code == code
-
-
 @pytest.mark.parametrize("secret", ["hunter2", {"word": ["hunter2"]}])
 async def test_a_reason_that_quotes_a_secret_is_not_passed_on(secret):
     """SEC-41: it would be logged, and shown to whoever waits for the session."""

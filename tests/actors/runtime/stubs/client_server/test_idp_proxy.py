@@ -14,7 +14,6 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.stubs.credentials import SessionError
 from fsm.catalogue.descriptor import Reach
 from specs.addresses.address import CatalogueType, Entry
 from specs.message import MessageType
@@ -138,50 +137,3 @@ async def test_a_login_token_comes_by_the_stub_of_the_providers_catalogue(publis
             {"method": "validateAssertion", "params": {"assertion": "abc"}},
         )
         assert answer.body["value"] == {"identity": ALICE, "contents": "abc"}
-
-
-class Asked(actors.IdentityGui):
-    """A user who types a word into each page."""
-
-    def __init__(self, word):
-        self.word, self.pages = word, []
-
-    async def show(self, url):
-        self.pages.append(url)
-        await trio.lowlevel.checkpoint()
-        return self.word
-
-    async def choose(self, identities, providers):
-        raise NotImplementedError
-
-
-async def test_a_user_logs_in_on_the_page_of_the_provider(tmp_path):
-    """ADR-03: the application shows it, and the provider gets what it ended with."""
-    gui = Asked(WORD)
-    async with open_world(by_profile, tmp_path, word=None, gui=gui) as world:
-        await world.runtime.enter()
-        assert await world.runtime.deploy("echo", Echo)
-    assert gui.pages == ["https://idp.ex/login"]
-    assert [params["usernameHint"] for _, params in world.provider.asked] == [ALICE, WORD]
-
-
-@pytest.mark.parametrize("gui", [None, Asked("guessed"), Asked(None)])
-async def test_without_the_right_answer_of_the_user_there_is_no_login(gui, tmp_path):
-    async with open_world(by_profile, tmp_path, word=None, gui=gui) as world:
-        with pytest.raises(SessionError) as refused:
-            await world.runtime.enter()
-        assert refused.value.code == 401
-
-
-async def test_a_user_that_the_provider_does_not_know_is_not_logged_in(tmp_path):
-    async with open_world(by_profile, tmp_path, word="guessed") as world:
-        with pytest.raises(SessionError, match="401 who are you") as refused:
-            await world.runtime.enter()
-        assert refused.value.code == 401
-
-
-def test_credentials_show_no_secret():
-    credentials = actors.IdpCredentials(ALICE, {"word": WORD})
-    assert WORD not in repr(credentials)
-    with pytest.raises(ValueError, match="is no user"):
-        actors.IdpCredentials("alice")

@@ -9,7 +9,6 @@ import actors
 from actors.kit.ids import IdSource
 from actors.runtime.config import RuntimeConfig
 from actors.testing.recorder import Recorder
-from specs.limits.sync import QUIET
 from tests.simulation.world.mortal import MortalNetwork
 from tests.support.report_world import Closed, Open, text
 from transports.link import Kind
@@ -81,20 +80,6 @@ async def world(lease=LEASE, **wanted):
     recorder.assert_conformant(unjudged={"I-L6"})  # the network loses single frames
 
 
-async def test_renewals_keep_a_quiet_observer_through_ten_leases(autojump_clock):
-    async with world() as w, w.guest.observe(w.thing.url) as copy:
-        await trio.sleep(10 * LEASE)
-        assert w.thing.observers == (w.guest.url,)
-        renewed = w.steps("object_subscription")[2:]
-        assert set(renewed) == {("renew", "active")}
-        assert 30 <= len(renewed) <= 45
-        await w.thing.set("n", 1)
-        await copy.wait_for(lambda value: value["n"] == 1)
-        await trio.sleep(LEASE)
-    grants = [step for step in w.steps("observer_copy", "rb") if step[0] == "snapshot"]
-    assert len(grants) <= 1 + 10 * LEASE // 100  # what a quiet copy reads by itself
-
-
 async def test_an_unsubscription_that_is_lost_ends_with_the_lease(autojump_clock):
     async with world() as w:
         async with w.guest.observe(w.thing.url):
@@ -106,25 +91,6 @@ async def test_an_unsubscription_that_is_lost_ends_with_the_lease(autojump_clock
         assert w.thing.observers == ()
         assert w.steps("object_subscription")[-1] == ("expire", "removed")
         assert w.paths()[-1] == "removed"
-
-
-async def test_an_observer_that_returns_late_subscribes_again_and_converges(autojump_clock):
-    """A partition that outlives the lease, and not the session."""
-    async with world(public=True) as w, w.guest.observe(w.thing.url) as copy:
-        await trio.sleep(1)
-        w.part()
-        await trio.sleep(2 * LEASE)
-        assert w.thing.observers == ()
-        await w.thing.set("n", 7)
-        await trio.sleep(1)
-        w.observers_network.is_dead = False
-        with trio.fail_after(LEASE):
-            await copy.wait_for(lambda value: value["n"] == 7)
-        await trio.sleep(LEASE)
-        assert w.thing.observers == (w.guest.url,)
-        await w.thing.set("n", 8)
-        with trio.fail_after(5):
-            await copy.wait_for(lambda value: value["n"] == 8)
 
 
 async def test_a_renewal_whose_answer_is_lost_is_made_again(autojump_clock):
@@ -154,26 +120,4 @@ async def test_one_that_is_alive_and_was_let_go_is_reported_and_comes_back_at_on
         await w.thing.set("n", 1)
         with trio.fail_after(5):
             await copy.wait_for(lambda value: value["n"] == 1)
-        assert w.thing.observers == (w.guest.url,)
-
-
-async def test_a_copy_that_may_not_read_any_more_subscribes_again_before_it_ends(autojump_clock):
-    """Its renewals and the word that its lease is over are lost until it reads for silence."""
-    async with world() as w, w.guest.observe(w.thing.url) as copy:
-        read = []
-
-        def is_lost(frame):
-            read.extend([frame] if '"read"' in frame else [])
-            return not read and '"version"' in frame and '"subscribe"' in frame
-
-        def is_word(frame):
-            return '"type":"subscribe"' in frame and f'"from":"{w.thing.url}/subscription"' in frame
-
-        w.lose(is_lost)
-        w.wire.acceptor.pattern = lambda _number, frame: () if is_word(text(frame)) else (0.0,)
-        await trio.sleep(LEASE + 5)
-        assert w.thing.observers == ()
-        await trio.sleep(QUIET)
-        assert read
-        assert not copy.is_gone
         assert w.thing.observers == (w.guest.url,)

@@ -67,71 +67,9 @@ async def changes(old):
 
 
 @DOORS
-async def test_a_legacy_observer_is_decided_on_and_receives_changes(door, autojump_clock):
-    async with met(door) as (thing, old):
-        answer = await observe(old, thing)
-        assert (answer["code"], answer["value"]["data"]) == (200, {"n": 0})
-        await trio.sleep(1)
-        assert thing.observers == (INSIDE,)
-        await thing.set("n", 1)
-        assert await changes(old) == [2]
-
-
-@DOORS
 async def test_a_refused_legacy_observer_gets_the_reason(door, autojump_clock):
     async with met(door, Closed) as (thing, old):
         answer = await observe(old, thing)
         assert answer["code"] == 403
         assert "is not invited" in answer["description"]
         assert (await ask(old, "read", thing.url, {}, HYPERTY))["code"] == 401
-
-
-@DOORS
-@pytest.mark.parametrize("wanted", [{"public": True}, {"allow": (INSIDE,)}])
-async def test_an_allowed_legacy_observer_reads_without_a_decision(door, wanted, autojump_clock):
-    async with met(door, Closed, **wanted) as (thing, old):
-        assert (await ask(old, "read", thing.url, {}, HYPERTY))["value"]["data"] == {"n": 0}
-        assert (await observe(old, thing))["code"] == 200
-
-
-@DOORS
-async def test_an_unsubscription_of_a_legacy_observer_is_answered_and_ends_it(door, autojump_clock):
-    """U-24: upstream's reporters do not answer."""
-    async with met(door) as (thing, old):
-        await observe(old, thing)
-        body = {"source": HYPERTY}
-        assert (await ask(old, "unsubscribe", f"{thing.url}/subscription", body))["code"] == 200
-        await trio.sleep(1)
-        assert thing.observers == ()
-        await thing.set("n", 1)
-        assert await changes(old) == []
-
-
-@DOORS
-async def test_a_legacy_observer_is_expelled_without_a_message(door, autojump_clock):
-    async with met(door) as (thing, old):
-        await observe(old, thing)
-        await trio.sleep(1)
-        await thing.expel(INSIDE)
-        assert thing.observers == ()
-        old.heard.clear()
-        await thing.set("n", 1)
-        assert await changes(old) == []
-        assert (await ask(old, "read", thing.url, {}, HYPERTY))["code"] == 401
-        assert (await observe(old, thing))["code"] == 200
-        await thing.set("n", 2)
-        assert await changes(old) == [3]
-
-
-@DOORS
-async def test_a_legacy_observer_subscribes_only_for_itself(door, autojump_clock):
-    async with met(door) as (thing, old):
-        for victim in (
-            thing._participant.url,
-            "hyperty://a.ex/nobody",
-            "hyperty-runtime://a.ex/ra/h",
-        ):
-            body = {"source": victim}
-            answer = await ask(old, "subscribe", f"{thing.url}/subscription", body)
-            assert answer["code"] in {401, 403}
-        assert thing.observers == ()

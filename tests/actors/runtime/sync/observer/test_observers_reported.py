@@ -1,11 +1,8 @@
 """A reporter hears who observes its object: each that comes, each that leaves (SYN-23, M-53)."""
 
-import pytest
 import trio
 
-import actors
 from actors import ObserverJoined, ObserverLeft
-from specs.limits.sync import OBSERVER_CHANGES_KEPT
 from specs.message import Message, MessageType
 from tests.support.report_world import Closed, Open, world
 from tests.support.runtime.parties import neighbour, parties
@@ -46,25 +43,6 @@ async def test_each_that_comes_and_each_that_leaves_is_reported_until_the_end(au
         ]
 
 
-async def test_observers_from_before_the_subscription_are_reported(autojump_clock):
-    """It is invited with the object, and observes before its reporter has it in hand."""
-
-    class Eager(actors.Hyperty):
-        async def on_invited(self, invited):
-            self.spawn(self.stay, invited.url)
-
-        async def stay(self, url):
-            async with self.observe(url):
-                await trio.sleep_forever()
-
-    async with world() as w:
-        room = await w.here.deploy(Open)
-        guests = [(await runtime.deploy(Eager)).url for runtime in (w.here, w.there)]
-        async with room.report("comm", {}, observers=tuple(guests)) as thing:
-            await trio.sleep(1)
-            assert set(thing.observers) == set(guests)
-
-
 async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump_clock):
     async with world() as w:
         reported = []
@@ -91,24 +69,6 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
         assert reported == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
 
 
-async def test_observers_are_reported_to_a_restarted_hyperty(autojump_clock):
-    class Fragile(Open):
-        async def on_request(self, message):
-            self.spawn(self.fall)
-            await trio.sleep_forever()
-
-        async def fall(self):
-            raise RuntimeError
-
-    async with world() as w:
-        room, guest = await w.here.deploy(Fragile), await w.there.deploy(Closed)
-        async with room.report("comm", {}) as thing:
-            assert (await guest.request(room.url)).code == 503
-            async with guest.observe(thing.url):
-                await trio.sleep(1)
-                assert thing.observers == (guest.url,)
-
-
 async def test_missed_reports_are_read(autojump_clock):
     """The mailbox was full, say: the next word shows that one is missing."""
     async with world() as w:
@@ -124,19 +84,6 @@ async def test_missed_reports_are_read(autojump_clock):
                 async with other.observe(thing.url):
                     await trio.sleep(1)
                     assert thing.observers == (guest.url, other.url)
-
-
-async def test_a_slow_reader_gets_the_difference(autojump_clock):
-    async with world() as w:
-        room, guest = await w.here.deploy(Open), await w.here.deploy(Closed)
-        async with room.report("comm", {}) as thing:
-            moves = thing.observer_changes()
-            for _ in range(OBSERVER_CHANGES_KEPT // 2 + 1):
-                async with guest.observe(thing.url):
-                    pass
-            async with guest.observe(thing.url):
-                await trio.sleep(1)
-                assert await anext(moves) == ObserverJoined(guest.url)
 
 
 # --- attacks ----------------------------------------------------------------------------------
@@ -160,38 +107,3 @@ async def test_reports_of_observers_by_other_components_are_ignored(autojump_clo
             await bob.observe(thing.url)
             await trio.sleep(1)
             assert thing.observers == (bob.url,)
-
-
-async def test_another_component_is_not_notified_of_observers(autojump_clock):
-    """Not even one that observes: its request for a path there is refused (SEC-36)."""
-    async with parties() as (alice, bob):
-        url = await alice.create()
-        await bob.observe(url)
-        node = f"domain://msg-node.{url.split('/')[2]}/sm"
-        resources = {"resources": [f"{url}/observers"]}
-        refused = await bob.member.hyperty.ask(node, MessageType.SUBSCRIBE, resources)
-        assert refused.code == 403
-        beside = await neighbour(alice, "beside")
-        for one in (bob, beside):
-            assert (await one.ask(READ, f"{url}/observers")).code == 401
-        await bob.ask(MessageType.UNSUBSCRIBE, resource=url)
-        await bob.observe(url)
-        await trio.sleep(1)
-        reported = [one for one in bob.member.hyperty.events if one.to.endswith("/observers")]
-        assert reported == []
-        mine = [one for one in alice.member.hyperty.events if one.to == f"{url}/observers"]
-        assert [(one.body["operation"], one.body["value"]) for one in mine] == [
-            ("add", [bob.url]), ("remove", [bob.url]), ("add", [bob.url]),
-        ]  # fmt: skip
-        assert [one.body["version"] for one in mine] == [1, 2, 3]
-
-
-@pytest.mark.parametrize("verb", [MessageType.SUBSCRIBE, MessageType.DELETE])
-async def test_observers_are_read_and_no_more(verb, autojump_clock):
-    async with parties() as (alice, _):
-        url = await alice.create()
-        to = f"{url}/observers"
-        answer = await alice.member.hyperty.ask(to, verb, {"source": alice.url})
-        assert answer.code == 400
-        value = (await alice.ask(READ, to)).body["value"]
-        assert value == {"version": 0, "observers": []}
