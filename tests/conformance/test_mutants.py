@@ -5,7 +5,7 @@ from importlib import import_module
 import pytest
 import trio
 
-from tests.support.node.node_mutant import FAULTS
+from tests.conformance.node_mutant import FAULTS
 from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
 from tests.support.wire.wire_guests import Joining
 from tests.support.wire.wire_socket import Left
@@ -73,7 +73,7 @@ async def test_a_fault_is_found_by_the_test_that_is_about_it(tmp_path, fault):
     """C8: what the suite says of a node that is sound is not said of this one."""
     module, name = FOUND_BY[fault]
     test = getattr(import_module(f"tests.conformance.{module}"), name)
-    launcher = ("-m", "tests.support.node.node_mutant", fault)
+    launcher = ("-m", "tests.conformance.node_mutant", fault)
     options = ("--domain", DOMAIN, "--allow-legacy", *UNHURRIED)
     with node_process(tmp_path / "log", *options, launcher=launcher) as node:
         joining = Joining(node, FORM.get(fault, "link"))

@@ -24,6 +24,7 @@ def test_each_defect_changes_code_that_is_there_and_names_a_test_that_is_there()
 
 
 def test_a_planted_defect_is_found_and_sound_code_survives():
+    """OBS-05."""
     one = CONCERNS["bus"].defects[0]
     with planting.source_copy() as copy:
         assert planting.run_tests(copy, *one.found_by).verdict == "SURVIVED"

@@ -62,7 +62,7 @@ async def test_an_unanswered_message_is_counted(tmp_path, slot):
 )
 async def test_an_attack_finds_a_seeded_fault(tmp_path, fault):
     """F1: the attack test can fail."""
-    launcher = ("-m", "tests.support.node.node_mutant", fault)
+    launcher = ("-m", "tests.conformance.node_mutant", fault)
     with (
         node_process(tmp_path / "log", *OPTIONS, launcher=launcher) as node,
         pytest.raises((Breach, BaseExceptionGroup)) as caught,

@@ -16,14 +16,14 @@ import orjson
 import pytest
 
 from fsm.limits import timers
+from tests.actors.sandbox import attacks
 from tests.actors.sandbox.sandbox_world import H, open_sandbox_world, sandboxes_of
 from tests.support.packages import StubCode, code_of, zipped
-from tests.support.runtime import attacks
 
 pytestmark = pytest.mark.timeout(240)
 
 ROOT = Path(__file__).parents[3]
-HOSTILE = "tests.support.runtime.hostile"
+HOSTILE = "tests.actors.sandbox.hostile"
 STUB = """
 import trio
 
@@ -139,7 +139,7 @@ import json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[2]]
 from pathlib import Path
 from actors.sandbox import confine
-import tests.support.runtime.attacks as attacks
+import tests.actors.sandbox.attacks as attacks
 exec(sys.argv[3])
 confined = confine.confine(__import__("os").getppid(), readable)
 tried = attacks.attempts(*json.loads(sys.stdin.read()))

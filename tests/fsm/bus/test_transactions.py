@@ -65,20 +65,6 @@ def test_the_window_is_bounded_in_length_and_time():
     assert window.is_new(ask(DEDUP_WINDOW), DEDUP_SECONDS + 1.0)
 
 
-def test_a_request_is_repeated_so_often_and_then_over():
-    """MSG-07: three attempts, each with a time of its own, and one 408 after the last."""
-    core = TransactionsCore()
-    core.open(ask(1), "waiter", 0.0, Terms(attempts=3))
-    for attempt in (1, 2):
-        now = attempt * REPLY_TIMEOUT
-        assert core.deadline() == now
-        assert [one.request for one in core.repeated(now)] == [ask(1)]
-        assert core.overdue(now) == []
-    last = 3 * REPLY_TIMEOUT
-    assert core.repeated(last) == []
-    assert [one.request for one in core.overdue(last)] == [ask(1)]
-
-
 def test_a_repeated_request_waits_behind_later_receivers():
     """MSG-07, I-T6: nobody's 408 comes too late because another is asked again."""
     core = TransactionsCore()

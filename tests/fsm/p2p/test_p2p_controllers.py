@@ -5,9 +5,9 @@ from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from specs.bodies.object import ConnectionData
+from tests.fsm.p2p.table_edges import declared, edges
 from tests.support.link_calls import tell, told_end
 from tests.support.p2p_objects import believed
-from tests.support.trace.table_edges import declared, edges
 
 SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 OFFER = believed(ConnectionData(f"{MIDDLE}/p2prequester/1"))

@@ -5,7 +5,6 @@ from itertools import count
 from fsm.engine import Step
 from fsm.registry.records import Answered, Create, Read, Touch
 from specs.limits.protocol import REGISTRATION_GRAVE
-from tests.support.link_calls import is_asked
 from tests.support.lone_registry import LoneRegistry, leave, tell
 
 HB = "hyperty://a.ex/hb"
@@ -30,20 +29,6 @@ def test_a_record_may_come_before_it_is_live_and_is_unseen_till_then():
 
     assert [one.new for one in effects if isinstance(one, Step)] == ["live"]
     assert code(core.feed(Read(HB), 0.0)) == 200
-
-
-def test_records_that_never_were_live_die_unreported_with_their_runtime():
-    core = LoneRegistry()
-    urls = [HB, "hyperty://a.ex/other"]
-    for url in urls:
-        created(core, url, status="created")
-
-    effects = core.feed(leave("r1", "gone"), 1.0)
-
-    assert [one.new for one in effects if isinstance(one, Step)] == ["dead", "dead"]
-    assert [one.url for one in effects if is_asked(one, "forget")] == urls
-    assert not [one for one in effects if is_asked(one, "report_status")]
-    assert len(core) == 0
 
 
 def test_a_record_made_again_after_its_death_is_another_entity():

@@ -3,14 +3,12 @@
 import pytest
 
 from specs.bodies.word import SessionMethod
-from specs.limits.protocol import OPEN_TIMEOUT, PING_PERIOD
+from specs.limits.protocol import PING_PERIOD
 from tests.fsm.session.test_stub_client import (
     OPENED,
     answered,
-    asks,
     connecting,
     live,
-    lost,
     tell,
 )
 from tests.support.link_calls import is_asked
@@ -26,39 +24,10 @@ def challenged(method, challenge="c"):
 # ---- the stub's side
 
 
-def test_a_session_that_is_refused_with_the_proof_is_opened_anew():
-    stub = lost()
-    stub.wait()
-    stub.feed(tell.dialled(), challenged(SessionMethod.REOPEN))
-    refused = answered(SessionMethod.REOPEN, 401)
-    assert stub.feed(refused) == [asks.ask(SessionMethod.OPEN)]
-    assert stub.feed(challenged(SessionMethod.OPEN)) == [asks.ask(SessionMethod.OPEN, None, "c")]
-    stub.feed(OPENED)
-    assert stub.core.sessions == 2
-    assert stub.links()[-5:] == ["opening", "proving", "opening", "proving", "open"]
-
-
 @pytest.mark.parametrize("method", [SessionMethod.PING, SessionMethod.CLOSE])
 def test_a_challenge_to_anything_else_is_let_be(method):
     stub = live()
     assert stub.feed(challenged(method)) == []
-
-
-def test_a_node_that_is_silent_after_the_proof_is_given_up():
-    stub = lost()
-    stub.wait()
-    stub.feed(tell.dialled(), challenged(SessionMethod.REOPEN))
-    before = stub.now
-    assert stub.wait()[0] == asks.hang_up()
-    assert stub.now - before == OPEN_TIMEOUT
-    assert stub.links()[-2:] == ["proving", "paused"]
-
-
-def test_a_stub_that_leaves_while_it_proves_is_done():
-    stub = connecting()
-    stub.feed(challenged(SessionMethod.OPEN))
-    assert stub.feed(tell.disconnect())[-1] == asks.ended()
-    assert stub.links()[-2:] == ["proving", "ended"]
 
 
 # ---- statements

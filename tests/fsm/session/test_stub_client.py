@@ -151,21 +151,6 @@ def test_the_progress_on_the_link_is_reported_step_by_step():
     )
 
 
-def test_wherever_a_link_is_it_can_be_lost_or_left():
-    idle, dialling, opening, pinging, silent = Stub(), Stub(), connecting(), live(), live()
-    dialling.feed(tell.connect())
-    opening.feed(tell.lose_link("cut"))
-    pinging.wait()
-    silent.wait()
-    silent.feed(tell.lose_link("cut"))
-    for stub in (idle, dialling, opening, pinging, silent):
-        stub.feed(tell.disconnect())
-    ends = [" ".join(stub.links()[-2:]) for stub in (idle, dialling, opening, pinging, silent)]
-    assert ends == [
-        "ended", "dialling ended", "paused ended", "pinging closing", "paused ended",
-    ]  # fmt: skip
-
-
 def test_a_stub_that_checks_too_late_itself_waits_longer():
     stub = live()
     stub.wait()
@@ -204,10 +189,3 @@ def test_a_session_that_is_lost_before_everything_is_had_again_still_owes_it():
     stub.wait()
     stub.feed(tell.dialled(), REOPENED)
     assert stub.links()[-1] == "open"
-
-
-def test_an_emptied_session_can_be_lost_or_left_before_everything_is_had_again():
-    lost, left = emptied(), emptied()
-    lost.feed(tell.lose_link("cut"))
-    left.feed(tell.disconnect())
-    assert (lost.links()[-1], left.links()[-1]) == ("paused", "closing")

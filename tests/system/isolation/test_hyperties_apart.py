@@ -78,7 +78,7 @@ async def test_a_killed_runtime_leaves_no_process():
 
 async def test_a_hyperty_cannot_outlive_its_runtime():
     """SEC-31: It takes back what it can, then ignores its pipe; the runtime is killed."""
-    undying = ("--hyperty", "undying=tests.support.runtime.hostile:Undying")
+    undying = ("--hyperty", "undying=tests.actors.sandbox.hostile:Undying")
     async with (
         serving("node", "--domain", DOMAIN, "--allow-legacy") as node,
         serving(

@@ -1,18 +1,10 @@
 """Sessions as runtimes see them (M-14..M-17, MN-04..MN-08, I-M1..I-M4)."""
 
 import pytest
-import trio
-import trio.testing
 
-from tests.support.node.node_peer import ALLOCATION, RA, RB, SESSION, SM, open_world
+from tests.support.node.node_peer import ALLOCATION, RA, RB, SESSION, open_world
 
 GUESS = "0" * 64
-
-
-async def lose(world, peer):
-    """Lose the link of a peer without a goodbye the node would take for a close."""
-    await peer.link.aclose()
-    await trio.testing.wait_all_tasks_blocked()
 
 
 async def test_nothing_is_done_for_a_link_without_a_session(autojump_clock):
@@ -69,16 +61,3 @@ async def test_a_reopen_with_a_wrong_token_gets_401(autojump_clock):
         thief = await world.outsider(RA)
 
         assert (await thief.control("re-open", runtimeURL=RA, token=GUESS)).code == 401
-
-
-async def test_a_lost_link_detaches_and_keeps_all_tables(autojump_clock):
-    async with open_world() as world:
-        peer = await world.peer(RA)
-        address = (await peer.allocate())[0]
-        await peer.ask("subscribe", f"{RA}/sm", SM, resources=[f"{address}/changes"])
-
-        await lose(world, peer)
-
-        (view,) = await world.node.sessions()
-        assert (view.state, view.link) == ("detached", None)
-        assert (view.addresses, view.paths) == ((address,), (f"{address}/changes",))

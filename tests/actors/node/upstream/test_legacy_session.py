@@ -9,8 +9,7 @@ from tests.support.node.legacy_peer import (
     session_outsider,
     session_peer,
 )
-from tests.support.node.node_peer import DR, RA, open_world
-from transports.errors import LinkBrokenError
+from tests.support.node.node_peer import RA, open_world
 
 
 def old_world(**config):
@@ -54,25 +53,3 @@ async def test_what_replaces_a_malformed_answer_does_not_show_the_token(body, au
         answer = await new.hear()
         assert (answer.code, answer.from_) == (502, hidden)
         assert not any(old.token in str(fact) for fact in world.tracer.facts)
-
-
-async def test_registrations_of_a_legacy_session_outlive_it(autojump_clock):
-    """MN-07, I-A7: as upstream's registry, which hears of no session."""
-    async with old_world() as world:
-        old, ra = await session_peer(world), await world.peer(RA)
-        url = await old.allocate()
-        record = {
-            "url": url, "runtime": OLD, "status": "live", "expires": 1200, "resources": ["chat"],
-            "dataSchemes": [], "descriptor": "hyperty-catalogue://a.ex/.well-known/hyperty/Chat",
-        }  # fmt: skip
-        registered = await old.ask(
-            id=9, type="create", from_=f"{OLD}/registry", to=DR, body={"value": record}
-        )
-        assert registered["body"]["code"] == 200
-        await old.say(id=10, type="close", from_=old.session_url, to="mn:/session")
-        with pytest.raises(LinkBrokenError):
-            await old.read_on()
-
-        answer = await ra.ask("read", f"{RA}/registry", DR, resource=url)
-        assert (answer.code, answer.body["value"]["status"]) == (200, "live")
-    assert world.steps("registration") == [(url, "[*]", "lasting")]

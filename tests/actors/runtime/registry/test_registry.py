@@ -13,7 +13,6 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registrations import RuntimeStatus
 from actors.runtime.registry.registry import Registry
 from actors.runtime.stubs.catalogue import StubKind
-from fsm.effects import Intent
 from fsm.p2p.dialling import WHENEVER_POSSIBLE
 from fsm.registry.changes import ChangesPort
 from fsm.registry.resolve.links import ResolveConfig
@@ -65,17 +64,6 @@ def searches(world):
         if fact.op is Op.STEP and fact.machine == "resolve_job":
             reported.setdefault(fact.key, []).append(fact.new)
     return reported
-
-
-async def test_a_registry_that_is_stopped_ends_what_it_looks_for(autojump_clock):
-    async with open_bus() as world:
-        registry = await started(world, [])
-        assert registry.try_ask(HB, Intent.REACH, None)
-        await world.settle()
-    assert searches(world) == {
-        "node|b.ex": ["lookup", "wait", "failed"],
-        f"link|{HB}": ["lookup", "query", "failed"],
-    }
 
 
 async def test_a_record_that_is_watched_is_read_again_when_its_node_has_lost_its_state():

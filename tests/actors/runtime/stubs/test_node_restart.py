@@ -12,15 +12,12 @@ from actors.node.login.provider import Login
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
-from fsm.judge.trace_line import Verdict
-from tests.support.runtime.domain import Echo, Member, counted_bytes, judged
+from tests.support.runtime.domain import Echo, Member, counted_bytes
 from tests.support.trace.awaitable_tracer import AwaitableTracer
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 
 NODE = "ws://127.0.0.1:4000/link"
-HANDLERS_PLACE = "127.0.0.1:40001"
-"""Where the second to listen for P2P links listens."""
 
 
 @attrs.define
@@ -74,22 +71,3 @@ async def open_place(*kinds, **more):
             await place.join(stack, "rb", kinds)
             yield place
         place.node.cancel()
-
-
-async def test_a_link_made_before_the_restart_still_finds_help_after_a_cut(autojump_clock):
-    """The requester cannot dial: it pleads, over paths that the new node must know."""
-    async with open_place(Carrier.TCP) as place:
-        one, other = place.members
-        place.network.refuse(HANDLERS_PLACE)
-        await one.ask(other, 1)
-        await one.wait_for("live", other)
-        await other.wait_for("live", one)
-        await place.restart_node(1)
-        await trio.sleep(10)
-        for wire in place.network.open_wires(Carrier.TCP):
-            wire.cut()
-        await trio.sleep(0.1)
-        await one.wait_for("live", other)
-        assert [entry.link[-1] for entry in await one.runtime.links()] == ["1"]
-        assert (await one.ask(other, 2)).via[0].endswith("/conn/1")
-    assert {judged(member).verdict for member in place.members} == {Verdict.CONFORMANT}

@@ -4,9 +4,9 @@ import trio
 
 from specs.limits.protocol import MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType
-from specs.reply_code import Code, DropReason
+from specs.reply_code import DropReason
 from tests.actors.runtime.stubs.fake_node import S, open_node_stub
-from tests.support.wire.wire import A, C, answer, ask, event
+from tests.support.wire.wire import A, C, answer, ask
 
 
 async def test_a_stub_has_room_for_as_many_as_have_left_it(autojump_clock):
@@ -35,14 +35,6 @@ async def test_a_cut_link_is_reopened_with_its_token_and_loses_nothing_new(autoj
         assert world.node.tokens[-1] == "t1"
         assert [m.id for m in world.node.heard] == [1, 2]
         assert world.statuses()[-2:] == ["disconnected", "live"]
-
-
-async def test_a_node_that_refuses_the_session_fails_the_stub(autojump_clock):
-    async with open_node_stub(Code.UNAUTHENTICATED) as world:
-        await world.send(ask(1, to=C), event(2, to=f"{C}/x/changes"))
-        await world.settle()
-        assert [(m.id, m.code) for m in world.delivered()] == [(1, 401)]
-        assert world.statuses()[-1] == "failed"
 
 
 async def test_an_answer_that_no_line_can_hold_is_replaced_and_counted(autojump_clock):

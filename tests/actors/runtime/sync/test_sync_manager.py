@@ -6,7 +6,7 @@ import trio
 
 from specs.message import MessageType
 from specs.trace import Op
-from tests.support.runtime.parties import parties, slow
+from tests.support.runtime.parties import parties
 
 
 async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order(autojump_clock):
@@ -39,22 +39,6 @@ async def test_the_lists_of_children_are_reported_before_the_object_comes(autoju
             if (fact.from_, fact.to) == (manager, bob.url)
         ]
     assert codes == [100, 200]
-
-
-async def test_an_object_deleted_while_the_reporter_decides_is_not_found(autojump_clock):
-    async with parties() as (alice, bob):
-        url = await alice.create()
-        decide, codes = slow(alice), []
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(collect, codes, bob.observe, url)
-            await trio.sleep(1)
-            await alice.ask(MessageType.DELETE, resource=url)
-            decide.set()
-        assert codes == [404]
-
-
-async def collect(codes, ask, *args):
-    codes.append((await ask(*args)).code)
 
 
 async def test_observers_read_and_outsiders_do_not(autojump_clock):

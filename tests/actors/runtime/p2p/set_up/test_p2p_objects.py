@@ -113,9 +113,3 @@ async def test_a_component_that_is_not_the_reporter_changes_and_deletes_nothing(
         await stub.change(2, from_="hyperty://b.ex/other")
         await stub.change(2, from_="hyperty://b.ex/other", type_=MessageType.DELETE)
         assert stub.steps() == before
-
-
-async def test_a_peer_that_deletes_its_object_ends_the_copy(autojump_clock):
-    async with stale() as stub:
-        await stub.change(0, from_=f"{C2}/subscription", type_=MessageType.DELETE)
-        assert stub.steps()[-1] == ("deleted", "deleted")

@@ -7,11 +7,9 @@ from specs.trace import Kind, Op
 from tests.support.runtime.domain import (
     P2P_PLACES,
     DomainOptions,
-    go_live,
     judged,
     open_domain,
 )
-from transports.link import Kind as Carrier
 
 
 async def fails_and_carries_on(domain, alice_end=("requester", "failed")):
@@ -26,23 +24,9 @@ async def fails_and_carries_on(domain, alice_end=("requester", "failed")):
     assert (await alice.ask(bob, 2)).code == 200
 
 
-def refuse_all(network):
-    for place in P2P_PLACES:
-        network.refuse(place)
-
-
 def swallow_all(network):
     for place in P2P_PLACES:
         network.disturb(place, lambda *_: (), lambda *_: ())
-
-
-async def test_when_nothing_can_be_dialled_both_ends_fail_and_the_node_carries_on(autojump_clock):
-    async with open_domain("alice", "bob", options=DomainOptions(weather=refuse_all)) as domain:
-        alice, bob = domain["alice"], domain["bob"]
-        await fails_and_carries_on(domain)
-        assert ("handler", "failed") in bob.steps()
-    assert judged(alice).verdict is Verdict.CONFORMANT
-    assert judged(bob).verdict is Verdict.CONFORMANT
 
 
 async def test_a_set_up_that_takes_too_long_fails_at_both_ends(autojump_clock):
@@ -65,20 +49,3 @@ async def test_a_refused_object_ends_the_set_up_and_the_node_carries_on(autojump
         steps = [new for role, new in domain["alice"].steps() if role == "requester"]
         assert steps[:2] == ["created", "failed"]
     assert judged(domain["alice"]).verdict is Verdict.CONFORMANT
-
-
-async def test_a_link_that_does_not_come_back_is_given_up_and_a_new_one_made(autojump_clock):
-    async with open_domain("alice", "bob") as domain:
-        alice, bob = domain["alice"], domain["bob"]
-        await go_live(domain)
-        refuse_all(domain.network)
-        domain.cut_links(Carrier.TCP)
-        assert (await alice.ask(bob, 1)).code == 200
-        await alice.wait_for(None, bob)
-        for place in P2P_PLACES:
-            domain.network.allow(place)
-        await trio.sleep(6)
-        await go_live(domain)
-        assert [entry.link[-1] for entry in await alice.runtime.links()] == ["2"]
-    assert judged(alice).verdict is Verdict.CONFORMANT
-    assert judged(bob).verdict is Verdict.CONFORMANT

@@ -80,19 +80,6 @@ async def world(lease=LEASE, **wanted):
     recorder.assert_conformant(unjudged={"I-L6"})  # the network loses single frames
 
 
-async def test_an_unsubscription_that_is_lost_ends_with_the_lease(autojump_clock):
-    async with world() as w:
-        async with w.guest.observe(w.thing.url):
-            w.lose(lambda frame: '"unsubscribe"' in frame)
-            await trio.sleep(1)
-        w.lose(lambda frame: "/subscription" in frame and '"unsubscribe"' in frame)
-        assert w.thing.observers == (w.guest.url,)
-        await trio.sleep(LEASE + 30)
-        assert w.thing.observers == ()
-        assert w.steps("object_subscription")[-1] == ("expire", "removed")
-        assert w.paths()[-1] == "removed"
-
-
 async def test_a_renewal_whose_answer_is_lost_is_made_again(autojump_clock):
     async with world() as w, w.guest.observe(w.thing.url):
         lost = []

@@ -4,7 +4,7 @@ import trio
 from typing_extensions import override
 
 from actors.runtime.hyperty.hyperty import Hyperty
-from tests.support.runtime.attacks import attempts, call
+from tests.actors.sandbox.attacks import attempts, call
 
 
 class Hostile(Hyperty):

@@ -1,4 +1,4 @@
-"""Message nodes with one fault each: `python -m tests.support.node.node_mutant FAULT node ...`.
+"""Message nodes with one fault each: `python -m tests.conformance.node_mutant FAULT node ...`.
 
 A fault swaps one function of the product in its own process; nothing of the product
 knows of it.

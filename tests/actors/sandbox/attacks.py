@@ -103,7 +103,7 @@ _FILES = {
     "the repository": "read(checkout + '/.git')",
     "a source of ours": "read(checkout + '/actors/__init__.py')",
     "a folder of ours": "os.listdir(checkout + '/actors')",
-    "the file of this code": "read(checkout + '/tests/support/runtime/attacks.py')",
+    "the file of this code": "read(checkout + '/tests/actors/sandbox/attacks.py')",
     "a file beside this code": "read(checkout + '/tests/support/runtime/rough.py')",
     "a fixture": "os.listdir(checkout + '/tests/fixtures')",
     "a distribution that is not declared": "read(installed + '/pytest/__init__.py')",
