@@ -231,7 +231,7 @@ _SERVICE: Final = re.compile(r"domain://msg-node\.[^/]+/(session|sm|.*address-al
 
 
 def is_of_session(request: Message) -> bool:
-    """Return whether a node executes a request for a session, whichever component sent it."""
+    """Return whether a request counts as one of its session, whichever component sent it."""
     to = request.to
     if not to.startswith(_BACKENDS):
         # Nearly all requests.

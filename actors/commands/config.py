@@ -235,7 +235,7 @@ def _is_in(text: str, value: object) -> bool:
 
 
 def _without(named: Mapping[str, object], name: str, text: str) -> dict[str, object]:
-    """Return options without one; of a list option, remove only the values in the error message."""
+    """Return options without `name`; of a list, remove the values that the error `text` names."""
     value = named[name]
     rest = [each for each in value if not _is_in(text, each)] if isinstance(value, list) else []
     others = {key: each for key, each in named.items() if key != name}

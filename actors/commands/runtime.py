@@ -176,7 +176,7 @@ def make_deployers(hyperties: Mapping[str, str], housing: Housing) -> dict[str, 
     """Return the function that deploys each hyperty, given as `module:Class` by name.
 
     Raises:
-        CommandError: A hyperty does not exist; for those in processes that shows when they start.
+        CommandError: A hyperty does not exist. Hyperties in processes are checked at their start.
     """
     if housing is Housing.NURSERY:
         return {

@@ -134,7 +134,7 @@ class More(Where, total=False):
 
 
 class Ruling(TypedDict, total=False):
-    """Ruling of a policy engine about a message, by default an incoming one; None: no value."""
+    """Decision of a policy engine about a message, as traced; fields that are None are left out."""
 
     direction: str
     decision: str

@@ -279,7 +279,7 @@ class FileTracer(Tracer):
         self.record(actor, fact)
 
     def _encode(self) -> None:
-        """Encode what is on the page."""
+        """Encode the records since the last write."""
         if not self._page:
             return
         process, number, lines = self._process, self._last, list[str]()

@@ -216,7 +216,7 @@ class Tables(AllocationPort):
 
     @override
     def step(self, step: Step) -> None:
-        """Trace a step of an address or path."""
+        """Trace a state transition of an allocated address or of a subscription."""
         self._trace.step(step)
 
     def path_changed(self, row: RowChanged) -> None:

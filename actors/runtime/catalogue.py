@@ -252,7 +252,7 @@ class FetchingCatalogue(catalogue.Catalogue):
         return catalogue.HypertyFound(fetched.descriptor, package, named)
 
     async def _scheme(self, data_object: str) -> str | None:
-        """Return a scheme of data objects that a descriptor names directly or by a schema."""
+        """Return the URL scheme of a data object type, from a descriptor or the schema in it."""
         entry = _schema_entry(data_object)
         if entry is None:
             return data_object

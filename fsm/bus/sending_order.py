@@ -480,7 +480,7 @@ class ChildPaths:
         return min((row.until for row in self._rows.values()), default=math.inf)
 
     def tick(self, now: float) -> list[Message]:
-        """Return messages that have waited long enough, for the link if it is back, or the node."""
+        """Return messages that waited long enough; they go by a live link, or by the node."""
         free: list[Message] = []
         for row in self._rows.values():
             if row.until <= now:

@@ -118,7 +118,7 @@ class Host:
         return math.inf if core is None else core.deadline()
 
     def time_over(self) -> None:
-        """Handle the end of the deadline: `now` is at it."""
+        """Let the core handle its deadline, which is now."""
         vars(self)["core"].time_over(self.now)
 
     @final
@@ -231,7 +231,7 @@ def _as_call(call: str | Call) -> Call:
 
 @attrs.frozen(slots=True)
 class Event:
-    """An input of a place that is neither a message nor a deadline.
+    """An input of one core of a composition that is neither a message nor a deadline.
 
     Attributes:
         call: The input, or its name.

@@ -59,7 +59,7 @@ class Round:
 
 
 class LiveJudge:
-    """Judges the processes of one folder while its files grow; `fsm.frozen` keeps it as bytes."""
+    """Judges the processes of one folder while files grow; `fsm.frozen` saves and restores it."""
 
     def __init__(self) -> None:
         self._rests: dict[str, bytes] = {}

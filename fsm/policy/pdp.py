@@ -115,7 +115,7 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
 def judge_of(element: model.Element, path: str) -> Judge:
     """Return the function that judges by a rule, a policy or a set.
 
-    It checks direction and target first, and adds the tasks of the element.
+    It checks direction and target first, and adds the element's actions to a decision.
 
     Args:
         element: The element.

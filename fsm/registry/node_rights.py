@@ -91,7 +91,7 @@ class RightsRules:
     Attributes:
         observation: The party that decides whether an object may be observed.
         abroad: Other domains to which the node has a route of its own.
-        names: The names that runtimes of upstream's forms may use.
+        names: Names that runtimes with upstream's wire forms may claim.
         has_login: Whether runtimes can log in.
     """
 
@@ -102,17 +102,17 @@ class RightsRules:
 
 
 class NodeRights:
-    """The rights of sessions at the node of one domain.
+    """Decides which addresses a session may send from and use, at the node of one domain.
 
     Attributes:
-        names: The names that runtimes of upstream's forms may use.
+        names: Names that runtimes with upstream's wire forms may claim.
 
     Args:
         domain: The domain that the node serves.
         allocation: The owners of addresses.
         form_of: Returns the wire form of a session's peer, attached or not; None: there is no such
             session.
-        rules: The rules.
+        rules: The settings of the node.
         identity_of: Returns the login of a session at this node; None: no login.
         brought: Domains whose nodes had a session here.
     """

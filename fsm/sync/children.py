@@ -223,8 +223,8 @@ class ChildSet:
     def become(self, others: "dict[str, Kept]") -> list[str]:
         """Replace the children by others; return the names of those that are new, changed or gone.
 
-        The last message of each creator is then the newest one that these children show; later
-        messages are applied.
+        Messages of a creator that are part of these children are then ignored, and later ones
+        are applied.
         """
         for creator in self._creators.values():
             creator.said = 0

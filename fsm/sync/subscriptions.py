@@ -226,7 +226,7 @@ class SubscriptionCore:
     # ---- consent of the owner of an object to an observer in a runtime
 
     def consent(self, entity: str, runtime: str, observer: str) -> None:
-        """Note that the owner consented."""
+        """Activate the subscriptions that wait for the consent of the object's owner."""
         observer = intern(observer)
         for resource, state in self._on(runtime, entity):
             if state is State.HELD:

@@ -225,7 +225,7 @@ def _absent(column: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _are_plain(column: pa.Array) -> bool:
-    """Return whether numbers are read as by the reference reader, in any spelling."""
+    """Return whether a column reads each number as Python's reader does, however it is spelt."""
     numbers = column.drop_null().to_numpy()
     return bool(((numbers < _TOO_LARGE) & ~np.signbit(numbers)).all())
 

@@ -307,13 +307,13 @@ def pack(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
 
 
 def unpack(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
-    """Yield the evidence of a row.
+    """Decode the evidence that a claim collected from one process.
 
     Args:
-        fold: Field `claim` of the row.
+        fold: Name of the claim.
         run: The run.
         node: The process.
-        data: The items.
+        data: The encoded evidence.
     """
     for key, place, ln, about, values in orjson.loads(data):
         yield Evidence(fold, key, run, node, place, ln, about, tuple(values))

@@ -175,11 +175,11 @@ def read_ice(path: PathInput) -> IcePlan:
 
 
 def _plan(content: dict[str, object]) -> IcePlan:
-    """Return what a file says.
+    """Read the table of a file of ICE servers.
 
     Raises:
         TypeError: A value is of a wrong kind.
-        ValueError: It says something else.
+        ValueError: A key is unknown, or a value is out of range.
     """
     check_names("the file", content, _FILE)
     entries, ttl = content.get("server"), content.get("ttl", ICE_TTL)

@@ -192,7 +192,7 @@ class Quality(service.Service):
 
 
 class HttpQualityBroker(QualityBroker):
-    """Call a quality broker over HTTP."""
+    """Reserves network quality (QoS) at a broker over HTTP."""
 
     def __init__(self, server: ServerUrl) -> None:
         self._client = HttpClient(server)

@@ -93,7 +93,7 @@ class Lookups:
         return True
 
     def _missing_row(self, address: str) -> str | None:
-        """Return the key of the row that an address needs to have a receiver; None: it has one.
+        """Return the key of the row to read before an address has a receiver; None: it has one.
 
         Also return None for an address that has no row in the engine.
         """

@@ -95,7 +95,7 @@ class HandedOver:
 
 
 def write_head(head: Head | ConsentEnded | HandedOver) -> bytes:
-    """Encode a head as a line."""
+    """Encode the header of a message between nodes as a line."""
     is_short = isinstance(head, Head) and head.size <= HEAD_KEPT
     return _written_once(head) if is_short else _encode_head(head)
 

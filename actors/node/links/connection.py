@@ -56,7 +56,7 @@ def _without_values(line: BadLine) -> str:
 
 
 def _take_frame(entries: deque[OutboundMessage], room: int) -> tuple[list[OutboundMessage], int]:
-    """Take at most a frame of entries, and at least one if there is one."""
+    """Remove entries for one frame, at most `room` bytes but at least one; return their size."""
     taken: list[OutboundMessage] = []
     size = 0
     while entries and len(taken) < FRAME_MESSAGES:

@@ -127,7 +127,7 @@ class UsedTokenFile(UsedTokens):
     Args:
         path: The file; made if it does not exist.
         sweep: Number of written tokens after which expired ones are removed.
-        form: Form of the file, of the same version; a file with more tables is used by others, too.
+        form: The tables that the file must have; it may have more, of other users.
     """
 
     def __init__(self, path: Path, sweep: int = _SWEEP, form: DatabaseForm = _FORM) -> None:

@@ -134,7 +134,7 @@ class DomainPolicies(CoreHost):
 
     @deferred
     def answer(self, outcome: Book | Refused) -> None:
-        """Answer a proposal."""
+        """Tell the proposer of new policies whether the domain has accepted them."""
         asker, self._asker = self._asker, _to_nobody
         asker(outcome)
 

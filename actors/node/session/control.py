@@ -400,7 +400,7 @@ class Control:
     def _open_session(
         self, request: opening.OpenRequest, asker: Asker, credentials: Credentials | None
     ) -> Code | None:
-        """Open a session, or refuse it; return the code of a refusal by name, else None."""
+        """Open a session; return the code if its name was refused, or None."""
         if not self._is_permitted(request.message, request.port, asker):
             return None
         name_refusal = self._refuse_name(request, asker.identity)

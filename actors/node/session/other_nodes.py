@@ -112,7 +112,7 @@ class OtherNodes:
         return False
 
     def keep(self, message: Message, by: str | None) -> bool:
-        """Keep an admitted message that is for a log, came from a log, or has to wait.
+        """Take over an admitted message that is durable, was kept as such, or has to wait.
 
         Args:
             message: The message.

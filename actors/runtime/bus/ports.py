@@ -238,7 +238,7 @@ class CorePort(_Port):
             bus.set_child_path(address, path, trio.current_time())
 
     async def caught_up(self, address: str, link: str) -> None:
-        """Wait until a link brings the events of an address, and all before have come."""
+        """Wait until a link delivers the events of an address and no earlier one is missing."""
         reply: Reply[None] = Reply()
         with self._bus as bus:
             bus.catch_up(address, link, reply, trio.current_time())

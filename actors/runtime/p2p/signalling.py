@@ -172,7 +172,7 @@ class EndHost(PortHost, LinkPort):
             raise
 
     async def close_unused(self) -> None:
-        """Close the proven links that are not used."""
+        """Close the links whose peers are verified and that no connection uses."""
         pipes, self.proven = self.proven, {}
         for pipe in pipes.values():
             await trio.aclose_forcefully(pipe)

@@ -74,7 +74,7 @@ class P2PStub(Actor[P2PMessage]):
 
     @abstractmethod
     def end_for(self, delivery: Delivery) -> str:
-        """Return the name of the end that sends a message of others."""
+        """Return the name of the link end that transmits a message which the stub only forwards."""
 
     # These raise BadMessageError for a malformed body; the error becomes the answer.
 

@@ -584,7 +584,7 @@ class Report:
 
 
 def _paths_of(url: str) -> tuple[str, ...]:
-    """Return the paths of an object at its node."""
+    """Return the addresses of an object that its node routes: itself, subscription, children."""
     return (url, f"{url}/{child.SUBSCRIPTION}", *child.children_addresses(url))
 
 

@@ -512,7 +512,7 @@ class _Listener(Listener):
 
 
 class _End(Network):
-    """The network of one party."""
+    """The network as one party sees it: its links, and the faults on them."""
 
     def __init__(
         self, who: str, network: Network, troubles: Troubles, places: dict[str, _Place]

@@ -373,7 +373,7 @@ class Process:
             closed.append((record.t, record.link))
 
     def is_local(self, record: TraceLine) -> bool:
-        """Return whether a message came from this process: not over a link, up to this record."""
+        """Return whether a message began here: no record so far has it arrive by a link."""
         return self._arrived.get(record.mid or "", record.ln) >= record.ln
 
     def overdue(self, waiting: Iterable[TraceLine], seconds: float) -> Iterator[TraceLine]:

@@ -345,7 +345,7 @@ class SimultaneousOpen(fold.ProcessClaim, claims=("I-P20",), is_forgetful=True):
 
 
 class Writers(fold.ProcessClaim, claims=("I-P11", "I-P12")):
-    """A Connection object has one writer (I-P11), and a requester reports one of them (I-P12)."""
+    """A Connection object has one writer (I-P11); a requester creates one object (I-P12)."""
 
     _writers: dict[str, str]
     _objects: dict[str, str]

@@ -197,9 +197,9 @@ def _version(item: fold.Evidence) -> int:
 
 @fold.check("I-D2", "I-D4", on=fold.others(Kind.OBJ, Op.WRITE, Op.APPLY), across=(judge_values,))
 def report_value(process: fold.Process, record: TraceLine) -> None:
-    """Hand over the versions, with values, of a reporter and its observers (I-D2, I-D4).
+    """Collect a traced version and value of an object for claims about all copies (I-D2, I-D4).
 
-    Processes have clocks of their own, so the time at which all writes have arrived is not judged.
+    When all copies are equal is not judged, as each process has a clock of its own.
     """
     writer = process.home if record.op == Op.WRITE else record.by
     data = record.op, record.version, record.digest, writer

@@ -122,7 +122,7 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
         return state == records.LIVE and (row[0] == records.LIVE or now > since + records.SLACK)
 
     def _is_route(self, end: str, now: float) -> bool:
-        """Return whether a link is live by its steps, or was until just now and is by its row."""
+        """Return whether traced steps say that a link is live, or its row does and it just was."""
         _, state, since = self._ends.get(end, ("", None, now))
         rows = ([*row[:2]] for row in self.process.links.values())
         return state == records.LIVE or (
