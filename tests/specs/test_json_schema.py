@@ -88,9 +88,6 @@ def test_a_golden_body_has_the_schema_of_its_class(step):
     assert is_valid == (place(step) not in MALFORMED)
 
 
-# --- as strict as the classes -----------------------------------------------------------
-
-
 # --- the envelope -----------------------------------------------------------------------
 
 envelopes = st.fixed_dictionaries(

@@ -32,9 +32,3 @@ async def test_a_file_that_would_be_too_large_is_not_written(tmp_path):
     with pytest.raises(CatalogueFileError, match="start a new one"):
         await memory.save(large)
     assert await memory.load() == kept()
-
-
-# ---- files that are whole
-
-
-# ---- packages

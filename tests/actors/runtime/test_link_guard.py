@@ -64,9 +64,3 @@ async def test_a_token_is_for_the_domain_and_the_runtime_of_the_peer_or_as_the_t
 
 ISSUED = 0
 """When the tokens of these tests are issued."""
-
-
-# ---- what a peer writes by itself, and signs
-
-
-# ---- what an end has verified

@@ -302,3 +302,20 @@ def addresses(domain):
     reported = [fact for fact in domain.node_tracer.facts if fact.machine == "address"]
     last = {fact.key: fact.new for fact in reported if fact.key.startswith("hyperty:")}
     return len([new for new in last.values() if new != "released"])
+
+
+async def test_the_record_of_a_hyperty_says_where_it_is_and_how_to_link_to_it(autojump_clock):
+    """REG-07."""
+    async with open_domain("ra") as domain:
+        one = domain["ra"]
+        code, value = await record(one, one.address)
+    assert (code, value["runtime"], value["status"]) == (200, one.runtime.url, "live")
+    assert value["p2pHandler"] == one.runtime.handler
+    assert "p2pRequester" in value
+
+
+async def test_the_record_of_a_runtime_without_links_names_no_stub_for_them(autojump_clock):
+    """REG-07, P2P-01."""
+    async with open_domain("ra", options=DomainOptions(kinds=())) as domain:
+        _, value = await record(domain["ra"], domain["ra"].address)
+    assert not {"p2pHandler", "p2pRequester"} & set(value)

@@ -126,6 +126,3 @@ def test_an_engine_that_can_be_asked_again_is_asked_again():
     trim, fetch = core.tell(tell.begin(), 0)
     assert trim == asks.trim(R, 1)
     assert fetch.after == 1
-
-
-# ---- a whole world

@@ -28,9 +28,6 @@ def written(core, put, revision, now=0.0):
     return [*effects, *core.tell(tell.take_node(core.node, put.row, revision), now)]
 
 
-# ---- the others
-
-
 # ---- the machine
 
 PATHS = {

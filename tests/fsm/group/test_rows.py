@@ -57,9 +57,6 @@ def test_the_policies_are_heeded_also_beyond_the_end_of_the_mirror(core, monkeyp
     assert core.take_row(POLICY_KEY, None, 3) == [asks.withdraw(there, 3)]
 
 
-# ---- own writes
-
-
 # ---- conflicts
 
 
@@ -121,6 +118,3 @@ def test_a_removed_row_that_a_write_expects_is_a_conflict(core):
         asks.withdraw(MINE, 8, is_lost=True),
         asks.lose(K, (1,)),
     ]
-
-
-# ---- fenced

@@ -16,6 +16,3 @@ def begun_of(some, peer, count):
 def test_a_peer_leaves_half_of_what_is_free_to_others():
     some = shares()
     assert [begun_of(some, peer, 9) for peer in "abcde"] == [8, 4, 2, 1, 1]
-
-
-# ---- requests of one process

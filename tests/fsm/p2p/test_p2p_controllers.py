@@ -185,8 +185,3 @@ def test_a_refused_invitation_ends_the_link_and_says_so():
         "end",
     ]
     assert handler.ends[1].has_ended
-
-
-
-
-# ---- time

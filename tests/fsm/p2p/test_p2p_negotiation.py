@@ -107,6 +107,3 @@ def test_a_handler_dials_what_is_newly_offered_once_it_is_asked_to():
     assert fed(core, pleading) == [asks.dial(NEW, 2)]
     assert fed(core, tell.dial_failed(1)) == []
     assert fed(core, tell.dial_failed(2)) == [asks.request_dial("negotiation-2-unreachable-1")]
-
-
-# ---- how it is written

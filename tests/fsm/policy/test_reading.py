@@ -89,6 +89,3 @@ def test_an_error_is_reported_with_its_place_and_remedy(wrong):
     assert reason in caught.value.reason
     assert str(caught.value).startswith("f.toml: ")
     assert VALIDATOR.is_valid(document) is not is_seen_by_schema
-
-
-# ---- the schema

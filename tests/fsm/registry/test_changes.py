@@ -293,3 +293,9 @@ class Two:
     def _last_ask(self):
         followed = self.follower._followed.get(RA)
         return None if followed is None else followed.ask
+
+
+def test_an_empty_list_is_a_list():
+    """P2P-24."""
+    (answer,) = answers(following().ask(2))
+    assert answer.body["value"] == []

@@ -1,6 +1,6 @@
 """Who may write children at a node: I-D10, SYN-24, MN-16."""
 
-from fsm.bus.node_routing import NodeRouting
+from fsm.bus.node_routing import NodeRouting, ToRuntimes
 from fsm.registry.node_rights import NodeRights, RightsRules
 from fsm.session.node_session_io import PeerForm
 from specs.message import Message, MessageType
@@ -40,4 +40,11 @@ def test_a_child_does_not_return_to_the_node_of_another_domain():
     node, there = Node(), "domain://msg-node.b.ex"
     node.subscriptions.subscribe(there, (TO,))
     route = node.routing.route(said("hyperty://b.ex/h"), there)
+    assert sorted(route.runtimes) == [RA, RB]
+
+
+def test_a_child_goes_to_the_reporter_and_all_observers_once():
+    """MN-16: once to each runtime; the author's own may have it back."""
+    route = Node().routing.route(said(HB), RB)
+    assert isinstance(route, ToRuntimes)
     assert sorted(route.runtimes) == [RA, RB]

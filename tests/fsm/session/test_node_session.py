@@ -66,6 +66,3 @@ def test_a_session_that_moves_leaves_its_link_and_what_waits():
         asks.move(()),
         asks.move((waits,)),
     ]
-
-
-# ---- what a session that goes on has lost

@@ -18,9 +18,6 @@ def challenged(method, challenge="c"):
     return answered(method, 401, why="prove the key", challenge=challenge)
 
 
-# ---- the node's side
-
-
 # ---- the stub's side
 
 

@@ -48,6 +48,3 @@ def test_upstreams_form_keeps_its_token_and_ends_with_the_node():
     assert reopened(core, 3, T0, T1) == T0
     assert core.kept is None
     assert not core.leave()[1].is_resumable
-
-
-# ---- a node that starts again

@@ -196,9 +196,3 @@ TestLosses = Losses.TestCase
 TestLosses.settings = settings(COMMON, max_examples=examples(20), stateful_step_count=40)
 TestDeletions = Deletions.TestCase
 TestDeletions.settings = settings(COMMON, max_examples=examples(40), stateful_step_count=30)
-
-
-# --- edits that were once predicted wrongly -----------------------------------------------------
-
-
-# --- defects ------------------------------------------------------------------------------------

@@ -80,9 +80,6 @@ def test_each_history_of_a_copy_ends_at_rest_and_stays_there(story):
     assert told(copy, BEGUN, snapshot(9), change(9), ("read_failed", 1, ""), ("time_over",)) == []
 
 
-# --- after a restart ------------------------------------------------------------------------
-
-
 # --- versions -------------------------------------------------------------------------------
 
 
@@ -128,12 +125,6 @@ def test_a_failed_older_read_has_no_effect():
     told(copy, *STALE)
     told(copy, ("time_over",), now=REPLY_TIMEOUT)
     assert told(copy, ("not_found", 1, ""), now=40.0) == []
-
-
-# --- silence ------------------------------------------------------------------------------------
-
-
-# --- values ---------------------------------------------------------------------------------------
 
 
 # --- both ends ----------------------------------------------------------------------------------

@@ -43,3 +43,12 @@ def test_the_parts_of_a_domain_have_their_addresses():
     assert address.catalogue_stub("a.ex").endswith(
         "catalogue.a.ex/.well-known/protocolstub/default"
     )
+
+
+@pytest.mark.parametrize(
+    ("text", "below"),
+    [(R, True), (f"{R}/sm", True), (f"{R}2", False), (f"{R}2/sm", False), (f"{R}/", True)],
+)
+def test_below_respects_the_borders_of_segments(text, below):
+    """ADR-08."""
+    assert address.is_below(text, R) is below

@@ -57,9 +57,6 @@ async def test_to_delete_what_is_not_there_is_no_error(engine):
     assert await engine.get("a") is None
 
 
-# --- leases ---------------------------------------------------------------------------------------
-
-
 # --- watches --------------------------------------------------------------------------------------
 
 
@@ -137,9 +134,6 @@ async def test_a_store_that_came_back_empty_has_no_entries(place, engine):
         await until_reached(news, {"a": after})
     assert await engine.fetch("a", 0, 2) == [Entry("a", after, b"2")]
     assert after > before
-
-
-# --- outages --------------------------------------------------------------------------------------
 
 
 # --- the end --------------------------------------------------------------------------------------

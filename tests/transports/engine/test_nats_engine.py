@@ -204,9 +204,6 @@ async def test_a_publisher_waits_for_a_server_that_takes_nothing_now(place):
             place.server.go_on()
 
 
-# --- a connection that is cut ---------------------------------------------------------------------
-
-
 # --- what others do to the bucket -----------------------------------------------------------------
 
 

@@ -6,9 +6,6 @@ import trio
 from transports.nats.connection import ServerUrl, Terms, dial_server
 from transports.nats.wire import NatsError
 
-# --- URLs -----------------------------------------------------------------------------------------
-
-
 # --- servers --------------------------------------------------------------------------------------
 
 
@@ -25,9 +22,3 @@ async def test_another_server_is_none_of_nats(said):
         with pytest.raises(NatsError, match="no NATS server"):
             await dial_server(terms, terms.servers[0])
         nursery.cancel_scope.cancel()
-
-
-# --- TLS ------------------------------------------------------------------------------------------
-
-
-# --- credentials ----------------------------------------------------------------------------------

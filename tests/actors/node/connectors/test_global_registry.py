@@ -77,6 +77,3 @@ async def test_an_invalid_record_is_not_sent(value, guid):
     async with open_global() as (ra, fake):
         assert (await publish(ra, value, guid)).code == 400
         assert fake.records == {}
-
-
-# ---- one contract for every global registry

@@ -114,9 +114,6 @@ async def test_the_command_serves_the_dashboard_behind_the_token_of_its_file(tmp
     assert {"session", "registration"} <= {one["name"] for one in about.json["machines"]}
 
 
-# ---- why was it refused
-
-
 # ---- the story of one connection
 
 

@@ -12,7 +12,7 @@ from specs.addresses.address import CatalogueType, Entry
 from specs.descriptor import Revoked
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
 from tests.support.catalogues import Publishing, Wall
-from tests.support.runtime.abroad import PLACES, B, DomainOptions, open_two
+from tests.support.runtime.abroad import PLACES, A, B, DomainOptions, open_two
 
 IDLE = 20.0
 
@@ -101,3 +101,14 @@ async def test_a_stub_that_is_not_to_be_trusted_is_not_deployed(autojump_clock, 
         assert answer.code == 503
         assert "no route to" in answer.body["description"]
         assert world.a.sandboxes.links == []
+
+
+def stubs(side):
+    return list(dict.fromkeys(key for key, _, _ in side.steps("stub_deployment")))
+
+
+async def test_a_domain_that_nothing_names_is_reached_by_its_descriptor(autojump_clock, publishing):
+    async with open_world(publishing) as world:
+        answer = await world.a.ask(world.b)
+        assert (answer.code, answer.body["value"]) == (200, "hello")
+        assert stubs(world.a) == [f"domain://msg-node.{A}/protostub/{B}"]

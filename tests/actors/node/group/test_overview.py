@@ -162,9 +162,6 @@ async def name_of(world, member):
     return (await ask(world.network, member.node.http_url, "/dashboard/about")).json["node"]
 
 
-# ---- metrics
-
-
 # ---- readiness
 
 

@@ -202,9 +202,6 @@ async def test_without_configured_keys_no_runtime_is_admitted(autojump_clock):
         assert await code_of(world, None) == 401
 
 
-# ---- a file
-
-
 # ---- a server
 
 

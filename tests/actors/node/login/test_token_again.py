@@ -44,6 +44,3 @@ async def test_another_key_does_not_make_a_login_again(autojump_clock):
         assert await code_of(world, token) == 401
         assert (await thief.enter(await world.outsider(), token)).code == 401
         assert (await owner.enter(await world.outsider(), token)).code == 200
-
-
-# ---- as processes

@@ -34,3 +34,17 @@ async def test_nothing_applicable_is_what_the_node_was_reported(tmp_path, autoju
 
         assert (await ra.ask("create", f"{RA}/ua", f"{RB}/ua")).code == 403
         assert rulings(world)[-1].policy == "default"
+
+
+async def test_a_denied_open_gives_no_session(tmp_path, autojump_clock):
+    """POL-18."""
+    text = one_policy(
+        rule("guests", 'effect = "deny"\ntarget = { actionType = { equals = "open" } }\n'
+             f'condition = {{ resource = {{ equals = "{RB}" }} }}\nreason = "not you"')
+    )  # fmt: skip
+    async with open_world(**policed(tmp_path, text)) as world:
+        await world.peer(RA)
+        answer = await (await world.outsider(RB)).control("open", runtimeURL=RB)
+
+        assert (answer.code, answer.body["description"]) == (403, "not you")
+        assert await world.states() == {RA: "open"}

@@ -109,3 +109,12 @@ def test_counters_have_an_end():
     assert {count(number) for number in range(MAX_POLICY_COUNTERS)} == {""}
     assert count(0) == ""
     assert count(MAX_POLICY_COUNTERS) == "count"
+
+
+async def test_a_counter_counts_each_message_once(tmp_path, autojump_clock):
+    text = duty("deny", '{ do = "count", name = "blocked" }')
+    async with open_world(**policed(tmp_path, text)) as world:
+        ra = await world.peer(RA)
+        await ra.ask("create", f"{RA}/ua", RB, resource="comm://a.ex/1")
+        await ra.ask("create", f"{RA}/ua", RB, resources=["comm://a.ex/1", "comm://a.ex/2"])
+        assert world.node._policing.tasks.counts == {"blocked": 2}

@@ -58,9 +58,6 @@ async def test_policy_is_asked_once_and_knows_the_user(autojump_clock):
             assert asker.identity.roles == {"admin"}
 
 
-# ---- who need not log in
-
-
 # ---- the connector as others see it
 
 

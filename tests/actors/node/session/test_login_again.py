@@ -12,9 +12,6 @@ from tests.support.node.issuer import BOB, Issuer, login_by, opened
 from tests.support.node.node_peer import RA, RB, open_world
 from transports.errors import LinkError
 
-# ---- C-84: the same runtime again
-
-
 # ---- MN-05: the end of credentials
 
 

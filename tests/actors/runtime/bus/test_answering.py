@@ -9,7 +9,7 @@ from fsm.effects import Intent
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from tests.support.runtime.runtime_parts import R
-from tests.support.wire.wire import A, C, answer, ask
+from tests.support.wire.wire import A, B, C, answer, ask
 
 S = f"{R}/protostub/1"
 
@@ -34,3 +34,12 @@ async def test_a_late_answer_to_a_remote_requester_is_dropped_and_no_408_is_made
     await world.settle()
     assert stub == []
     assert world.counters.drops[DropReason.LATE_RESPONSE] == 1
+
+
+async def test_a_component_cannot_answer_a_request_to_another_component(world):
+    """MSG-04."""
+    stub = await remote_request(world)
+    await world.component(B)
+    await world.port(B).post(answer(ask(1, from_=C, to=B)))
+    await world.settle()
+    assert stub == []

@@ -134,3 +134,13 @@ async def test_only_addresses_of_the_runtime_have_rules(autojump_clock):
             with pytest.raises(actors.ForwardRefusedError, match="no address of this runtime"):
                 async with there.runtime.agent.forwarding(ForwardRule.of(*pair)):
                     pass
+
+
+async def test_a_copy_goes_to_another_address_while_the_rule_holds(autojump_clock):
+    async with scene(2) as there:
+        async with there.rule(0, 1):
+            assert await there.ask(0, "copied") == (200, "copied")
+            assert await there.ask(1, "alone") == (200, "alone")
+        assert await there.ask(0, "after") == (200, "after")
+        assert there.heard == [["copied", "after"], ["copied", "alone"]]
+        assert there.drops == {}

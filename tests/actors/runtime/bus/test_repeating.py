@@ -1,12 +1,15 @@
 """Requests that are sent again, said to be worked on, or sent to several."""
 
+import pytest
 import trio
 from typing_extensions import override
 
 from actors.runtime.hyperty.hyperty import Hyperty
+from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code
 from tests.support.runtime.domain import NODE_PLACE, DomainOptions, open_domain
+from tests.support.wire.wire import answer, ask
 from transports.link import Kind as Carrier
 
 # ---- what a hyperty can do
@@ -58,3 +61,17 @@ async def test_a_repetition_that_finds_no_node_does_not_end_what_was_sent(autoju
         await trio.sleep(2 * REPLY_TIMEOUT)
     assert [(final.code, final.body["value"]) for final in answers] == [(Code.OK, "done")]
     assert slow.heard == [5]
+
+
+async def test_there_is_no_progress_of_an_answer(autojump_clock):
+    """MSG-05."""
+    async with open_domain("ra") as domain:
+        with pytest.raises(BadMessageError):
+            await domain["ra"].hyperty.progress(answer(ask(1)))
+
+
+async def test_a_hyperty_insists(autojump_clock):
+    """MSG-07: on one who is there and answers, as by a request."""
+    async with open_domain("ra", "rb") as domain:
+        final = await domain["ra"].hyperty.insist(domain["rb"].address, 5)
+    assert (final.code, domain["rb"].hyperty.heard) == (Code.OK, [5])

@@ -244,3 +244,12 @@ async def test_a_runtime_has_no_capability_that_its_descriptor_denies(publishing
 
     assert answer.code == Code.UNAVAILABLE
     assert "it needs memory 64, and this runtime has 32" in str(answer.body)
+
+
+async def test_options_of_the_profile_come_before_the_configuration(autojump_clock):
+    """STB-13: of both the later wins."""
+    made = Publishing()
+    profile = {"stub": "websocket", "endpoint": NODE_B, "options": {"a": 1, "b": 1}}
+    made.serves(made.draft(profile=profile, configuration={"b": 2, "c": 2}))
+    descriptor, _ = await given(made, Reach.ANYWHERE)
+    assert descriptor.options == {"a": 1, "b": 2, "c": 2}

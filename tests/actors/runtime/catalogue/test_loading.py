@@ -31,6 +31,8 @@ from tests.support.runtime.domain import counted_bytes
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
+CHAT = Entry(B, CatalogueType.SCHEMA, "chat")
+
 A = "a.ex"
 GREETER = Entry(B, CatalogueType.HYPERTY, "greeter")
 SOURCES = {
@@ -253,3 +255,28 @@ async def test_a_step_that_fails_undoes_those_before_it(supply, tmp_path, to, fi
             assert (await world.caller.request(life.url, "Bob")).code == Code.OK
 
     assert caught.value.step is step
+
+
+async def test_a_hyperty_is_loaded_by_its_descriptor_alone(supply):
+    """HYP-01, CAT-02: with its configuration, its types and the schemes of its data objects."""
+    schema = {"type": "object"}
+    about = supply.publishing.describes(
+        CatalogueType.SCHEMA, CHAT.name, schema=schema, scheme="comm"
+    )
+    supply.offers(
+        configuration={"greeting": "good day"},
+        hypertyType=["chat"],
+        dataObjects=[about, "connection"],
+        constraints={"dataObjects": True, "memory": 64},
+    )
+    async with open_world(supply) as world:
+        life = await world.runtime.load(GREETER.address)
+        answer = await world.caller.request(life.url, "Bob")
+        record = (await world.record(life.url)).body["value"]
+        await world.runtime.undeploy(life.url)
+        gone = await world.caller.request(life.url, "Bob")
+
+    assert (answer.code, answer.body["value"]) == (Code.OK, "good day, Bob")
+    assert (record["descriptor"], record["resources"]) == (GREETER.address, ["chat"])
+    assert record["dataSchemes"] == ["comm", "connection"]
+    assert gone.code == Code.NOT_FOUND

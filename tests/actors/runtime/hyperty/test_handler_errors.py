@@ -150,6 +150,3 @@ async def test_a_policy_that_fails_refuses_and_ends_nothing(autojump_clock):
         answer = await caller.request(shop.url, "count")
         assert (answer.code, "secret" in answer.body["description"]) == (403, False)
         assert (await caller.request(shop.url, "other")).code == 200
-
-
-# ---- in a process of its own

@@ -13,12 +13,14 @@ from actors.policy.store import PolicyConfig
 from actors.testing.chaos.network import ChaosNetwork
 from actors.testing.chaos.toxics import Latency
 from fsm.bus.chunks import chunk_count, chunk_entry, chunk_of
+from fsm.judge.trace_line import Verdict
 from fsm.policy.reading import read_set
 from specs.limits.bus import CONCURRENT
 from specs.limits.protocol import BODY_BYTES
 from specs.limits.transfer import (
     ARRIVING,
     BESIDE_TEXT,
+    CHUNK_BYTES,
     PEER_ARRIVING,
     TRANSFER_BYTES,
     TRANSFER_SILENCE,
@@ -26,11 +28,12 @@ from specs.limits.transfer import (
 from specs.message import MessageType
 from specs.trace import Op
 from tests.support.runtime.abroad import open_two
-from tests.support.runtime.domain import DomainOptions, open_domain
+from tests.support.runtime.domain import DomainOptions, judged, open_domain
 from transports.bodies import write_body
 from transports.memory import MemoryNetwork
 
 LARGE = 'é"\\' * 100_000
+CHUNKS = len(LARGE.encode()) // CHUNK_BYTES
 
 
 def transfers(member):
@@ -230,3 +233,16 @@ async def test_an_answer_that_comes_too_slowly_is_given_up(autojump_clock):
 
 
 # ---- real sockets
+
+
+async def test_a_large_request_and_its_answer_go_by_the_node_whole(autojump_clock):
+    """P2P-21: several chunks each way, and the machines of both ends step as declared."""
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        answer = await alice.ask(bob, LARGE)
+        assert (answer.code, answer.body["value"] == LARGE) == (200, True)
+        assert bob.hyperty.heard == [LARGE]
+        assert len(sent_to(alice, bob)) > 2 * CHUNKS
+        assert sent_to(bob, alice) == [], "all requests are those of the requester"
+        assert_nothing_is_kept(alice, bob)
+    assert judged(alice).verdict is judged(bob).verdict is Verdict.CONFORMANT

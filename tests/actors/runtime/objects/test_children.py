@@ -142,9 +142,6 @@ def _said(word):
     return is_it
 
 
-# --- who may not ------------------------------------------------------------------------------
-
-
 # ---- how the reporter's end and the copies read messages about children
 
 HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"

@@ -2,7 +2,8 @@
 
 import trio
 
-from tests.support.link_world import LINKED, pair
+from specs.trace import Op
+from tests.support.link_world import LINKED, UNLINKED, pair
 from tests.support.runtime.domain import NODE_PLACE, DomainOptions, go_live, open_domain
 from transports.link import Kind as Carrier
 
@@ -47,3 +48,24 @@ async def test_children_of_a_stored_object_go_by_the_link_and_are_kept(tmp_path)
                     await thing.children.create("theirs")
                 for children in (copy.children, thing.children):
                     await reported(children, ["mine", "theirs"], within=30)
+
+
+def at_node(two):
+    """How many messages to the children of the object the node was given."""
+    facts = two.domain.node_tracer.facts
+    return len([one for one in facts if one.to == two.children and one.op is Op.RCV])
+
+
+async def test_children_come_on_when_changes_move_to_a_link(autojump_clock):
+    """SYN-27."""
+    async with pair(UNLINKED) as two:
+        await two.copy.children.create("before")
+        await go_live(two.domain)
+        await two.path_has_steps(1, "add")
+        await trio.sleep(5)
+        before = at_node(two)
+        await two.obj.children.create("after")
+        await two.copy.children.create("mine")
+        for children in (two.copy.children, two.obj.children):
+            await reported(children, ["before", "after", "mine"])
+        assert at_node(two) == before

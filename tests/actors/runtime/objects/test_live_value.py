@@ -120,9 +120,6 @@ def test_after_any_writes_live_value_plain_value_and_follower_are_equal(first, d
     assert {type(each) for each in held} <= {LiveObject, LiveList}
 
 
-# ---- what each write is
-
-
 # ---- reading
 
 

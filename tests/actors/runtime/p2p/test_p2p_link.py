@@ -168,6 +168,3 @@ async def test_a_link_takes_so_many_messages_and_no_more_until_it_has_written(au
         assert STUB_QUEUE <= count <= STUB_QUEUE + FRAMES_IN_FLIGHT + 1
         await pair.listener.port.wait_for(count)
         assert pair.dialler.send(message(count + 2))
-
-
-# ---- what a new negotiation leaves of the one before

@@ -9,7 +9,7 @@ import trio
 import actors
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import MessageType
-from tests.support.report_world import Closed, world
+from tests.support.report_world import Closed, Open, world
 
 
 class Doorman(actors.Hyperty):
@@ -78,3 +78,18 @@ async def test_an_invited_hyperty_may_observe_for_any_answer(autojump_clock):
             await m.thing.invite(m.guest.url)
         assert declined.value.code == 400
         assert (await code_of(m.guest, m.thing.url))[0] == 200
+
+
+async def test_an_unanswered_invitation_ends_in_time(autojump_clock):
+    """SYN-05: 408, tagged with whose silence it is."""
+    async with world() as w:
+
+        class Deaf(actors.Hyperty):
+            async def on_invited(self, invited):
+                await trio.sleep_forever()
+
+        room, guest = await w.here.deploy(Open), await w.there.deploy(Deaf)
+        async with room.report("comm", {}) as thing:
+            with pytest.raises(actors.ObjectError) as silence:
+                await thing.invite(guest.url)
+            assert silence.value.code == 408

@@ -43,6 +43,3 @@ async def test_the_program_manages_policies_at_run_time(autojump_clock):
         assert (await order(bob.runtime, "delete", resource="calm")).code == 200
         assert (await order(bob.runtime, "delete", resource="calm")).code == 404
         assert (await order(bob.runtime, "create", value={"id": 7, "x": 1})).code == 400
-
-
-# ---- who manages

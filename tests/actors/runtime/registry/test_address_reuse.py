@@ -44,6 +44,3 @@ async def test_a_cancelled_deployment_leaves_a_kept_address_kept(checkpoints, au
             nursery.cancel_scope.cancel()
         await runtime.rest(first)
         assert await runtime.deploy(ECHO, Echo) == first
-
-
-# ---- after a restart, without a store

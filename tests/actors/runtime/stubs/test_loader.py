@@ -3,16 +3,19 @@
 from contextlib import asynccontextmanager
 from functools import partial
 
+import attrs
 import pytest
 import trio
 import trio.testing
 from typing_extensions import override
 
+from actors.keys.runtime_key import make_runtime_key
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.hop_trace import HopTrace
+from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_parts import RefusingPart
 from actors.runtime.stubs.catalogue import (
     BuiltInCatalogue,
@@ -20,6 +23,7 @@ from actors.runtime.stubs.catalogue import (
     Descriptor,
     StubKind,
 )
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
@@ -212,3 +216,24 @@ async def test_the_address_of_a_stub_that_has_gone_is_not_remembered(autojump_cl
         await world.agent.post(Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE))
         await world.settle()
         assert [delivery.message.identity for delivery in heard] == [ALICE]
+
+
+@pytest.mark.parametrize("takes", [True, False])
+async def test_an_interworking_stub_learns_nothing_of_the_user(takes, autojump_clock):
+    """REG-15: no credentials, no token of a session, no key, and no sender of a message."""
+    catalogue = One(takes_identity=takes)
+    config = attrs.evolve(CONFIG, domain="b.ex", credentials=GivenToken("t"), session="s")
+    identity = OwnIdentity(make_runtime_key())
+    async with open_loader(catalogue=catalogue, identity=identity) as (world, loader, _):
+        loader.load(S, HERE, config)
+        await world.settle()
+        world.bus.take_route(FAR, Intent.REACH, S, float("inf"))
+        request = Message(1, MessageType.CREATE, f"{R}/ua", FAR, {}, ALICE)
+        await world.agent.post(request)
+        await world.settle()
+        (context,) = catalogue.contexts
+        assert (context.config.credentials is NO_CREDENTIALS) is not takes
+        assert (context.config.session, context.identity) == (
+            ("s", identity) if takes else (None, None)
+        )
+        assert [message.identity for message in catalogue.heard] == [ALICE if takes else None]

@@ -18,6 +18,8 @@ from specs.limits.protocol import (
 from specs.reply_code import DropReason
 from tests.actors.runtime.stubs.stub_world import FORMS, RB, THERE, UA, S, open_stub
 
+BY_REQUESTS = [name for name in FORMS if FORMS[name].stub == "rest"]
+
 ALL = pytest.mark.parametrize("form", FORMS)
 BY_TOKEN = pytest.mark.parametrize("form", [name for name in FORMS if FORMS[name].has_token])
 ALLOCATION = "domain://msg-node.a.ex/address-allocation"
@@ -156,3 +158,53 @@ async def test_a_silent_node_is_found_in_time(autojump_clock, form):
         before = trio.current_time()
         await stub.seen("disconnected", len(stub.statuses()))
         assert trio.current_time() - before <= PING_PERIOD + PONG_TIMEOUT
+
+
+@ALL
+async def test_a_stub_stamps_both_directions_and_drops_messages_that_crossed_it(
+    autojump_clock, form
+):
+    """STB-06."""
+    async with open_stub(form) as stub:
+        await stub.send(stub.ask(THERE, via=[S]), stub.ask(THERE))
+        there = await stub.peer.hear()
+        assert (there.id, there.via) == (2, (S,))
+        await stub.peer.post("create", THERE, UA, via=[S])
+        await stub.peer.post("create", THERE, UA, n=2)
+        (here,) = await stub.until(1)
+        assert (here.body["n"], here.via) == (2, (S,))
+        assert stub.counters.drops == {DropReason.LOOP: 2}
+
+
+@ALL
+async def test_a_lost_link_comes_back_with_all_it_had(autojump_clock, form):
+    """STB-09, MN-06: the address is its own still, and what was sent meanwhile comes."""
+    async with open_stub(form) as stub:
+        await stub.send(stub.ask(ALLOCATION, scheme="hyperty", value={"number": 1}))
+        (answer,) = await stub.until(1)
+        (address,) = answer.body["value"]["allocated"]
+        stub.refuse()
+        await stub.status("disconnected")
+        await stub.peer.post("create", THERE, address, n="meanwhile")
+        stub.allow()
+        await stub.status("live")
+        came = await stub.until(2)
+        assert came[-1].body["n"] == "meanwhile"
+
+
+@pytest.mark.parametrize("form", BY_REQUESTS)
+async def test_a_connection_that_is_cut_is_no_lost_link_over_http(autojump_clock, form):
+    """CON-06: what was under way is asked again; nothing is lost, nothing doubled."""
+    async with open_stub(form) as stub:
+        await stub.live()
+        asked = []
+        for n in range(8):
+            some = [stub.ask(THERE, n=n) for _ in range(20)]
+            await stub.send(*some)
+            await stub.peer.post("create", THERE, UA, n=n)
+            stub.cut()
+            await stub.settle()
+            asked += some
+        assert await heard_ids(stub, len(asked)) == [one.id for one in asked]
+        assert [one.body["n"] for one in await stub.until(8)] == list(range(8))
+        assert stub.statuses() == ["created", "in-progress", "live"]

@@ -8,7 +8,7 @@ from specs.addresses.address import domain_registry
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import DOMAIN, DomainOptions, open_domain
-from tests.support.runtime.parties import SCHEMA, Party
+from tests.support.runtime.parties import SCHEMA, Party, parties
 
 REGISTRY = domain_registry(DOMAIN)
 
@@ -88,7 +88,17 @@ async def test_an_object_that_is_not_registered_is_taken_down_and_its_reporter_r
     assert observed.code == 404
 
 
-# ---- kept alive
-
-
 # ---- the end
+
+
+async def test_the_status_of_an_object_is_listened_to_while_it_is_there(autojump_clock):
+    """SYN-03: by the registry."""
+    async with parties() as (alice, _):
+        url = await alice.create()
+        await alice.ask(MessageType.DELETE, resource=url)
+        rows = [
+            (fact.op, fact.val)
+            for fact in alice.member.tracer.facts
+            if (fact.k, fact.table, fact.key) == (Kind.TABLE, "listeners", f"{url}/status")
+        ]
+    assert rows == [(Op.ADD, "registry"), (Op.DEL, "registry")]

@@ -63,9 +63,3 @@ async def test_deleting_the_object_ends_its_invitations(autojump_clock):
             await alice.ask(MessageType.DELETE, resource=url)
         assert len(answers_to(alice, 404)) == 1
         assert moves(alice, INVITATION)[-1] == ("object-deleted", "refused")
-
-
-# --- subscriptions ----------------------------------------------------------------------------
-
-
-# --- the end ------------------------------------------------------------------------------------

@@ -3,9 +3,13 @@
 from fsm.p2p.dialling import P2pUse
 from fsm.registry.resolve.links import Topology
 from fsm.registry.resolve.searches import NodePlan
+from specs.limits.protocol import RETRY_COOL_DOWN
 from tests.support.runtime.registry_core import (
     HB,
+    KNOWN,
+    REACH,
     S1,
+    S2,
     Registry,
     call,
     status_seen,
@@ -54,7 +58,16 @@ def test_a_new_session_of_the_same_stub_means_that_paths_are_lost():
     ]
 
 
-# ---- own addresses
-
-
 # ---- what a message may have done for it
+
+
+def test_a_failed_deployment_refuses_each_waiting_sender_once_then_cools_down():
+    """RES-14."""
+    registry = Registry(wanted=P2pUse.NEVER)
+    registry.ask()
+    registry.ask(HB, KNOWN)
+    refused = registry.feed(call.stub_failed(S1, "no descriptor"))[1:]
+    assert [(r.intent, r.code) for r in refused] == [(REACH, 503), (KNOWN, 503)]
+    assert registry.ask()[0].name == "no_route"
+    registry.now = RETRY_COOL_DOWN
+    assert registry.ask() == [call.deploy(S2, NodePlan("b.ex"))]

@@ -125,3 +125,32 @@ def test_a_link_that_was_live_is_not_paused_for_the_failures_before_it():
     registry.ask()
     third = call.set_path(f"{RA}/p2prequester/3")
     assert third in registry.feed(call.record_read(HB, RECORD))
+
+
+def test_a_refused_path_ends_the_set_up_and_cools_down():
+    """P2P-05."""
+    registry = with_node()
+    registry.ask()
+    registry.feed(call.record_read(HB, RECORD))
+    assert call.undeploy(PQ) in registry.feed(call.path_set(PQ, "403"))
+    assert registry.core.links() == ()
+    assert [e.name for e in registry.ask()] == ["route"]
+
+
+def test_a_failed_link_is_removed_with_its_records_and_cools_down():
+    """P2P-04, P2P-06."""
+    registry = requesting()
+    ended = registry.status(PQ, "failed")
+    assert {call.undeploy(PQ), call.remove_path(PQ), call.forget_routes()} == set(ended)
+    route, read = registry.ask()
+    assert (route.url, read) == (S1, call.read_record(HB))
+    assert registry.feed(call.record_read(HB, RECORD)) == []
+    registry.now = RETRY_COOL_DOWN
+    assert call.set_path(f"{RA}/p2prequester/2") in registry.ask()
+
+
+def test_a_crashed_requester_is_removed():
+    """P2P-06."""
+    registry = linked()
+    assert call.remove_path(PQ) in registry.feed(call.stub_gone(PQ))
+    assert registry.route() == S1

@@ -65,6 +65,3 @@ def test_no_more_wait_for_the_reporter_than_it_can_decide_on():
     assert kinds(subscribe(core, HC)) == ["grant"]
     fed(core, ("refuse", f"{HB}0", "no", 1))
     assert kinds(subscribe(core, HB)) == ["ask"]
-
-
-# --- any order ------------------------------------------------------------------------------

@@ -138,3 +138,17 @@ class SubscriptionTable(RuleBasedStateMachine):
 
 TestSubscriptionTable = SubscriptionTable.TestCase
 TestSubscriptionTable.settings = settings(max_examples=examples(60), stateful_step_count=50)
+
+
+def test_a_path_goes_with_the_last_lease_of_its_runtime():
+    """SYN-20: a path whose observers are gone without a word is not kept for them."""
+    core, changes = lone_paths(), "comm://a.ex/o1/changes"
+    told(core, "subscribe", "r1", (changes,), frozenset({changes}))
+    for observer in ("h1", "h2"):
+        told(core, "consent", "comm://a.ex/o1", "r1", observer)
+    moves = []
+    for observer in ("h1", "h2"):
+        effects = told(core, "lapse", "comm://a.ex/o1", "r1", observer)
+        moves.append([(one.old, one.cause, one.new) for one in effects if isinstance(one, Step)])
+    assert moves[0] == []
+    assert moves[1][-1] == ("held", "expire", "removed")

@@ -1,5 +1,6 @@
 """What a runtime sets up for links and takes down after them, as its node sees it (P2P-01..06)."""
 
+import orjson
 import pytest
 
 from specs.addresses.address import domain_registry
@@ -7,7 +8,7 @@ from specs.bodies.object import ObjectName
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import DOMAIN, go_live, open_domain
+from tests.support.runtime.domain import DOMAIN, NODE_PLACE, DomainOptions, go_live, open_domain
 from transports.bodies import write_body
 
 
@@ -111,3 +112,28 @@ async def go_live_with(one, other):
     await one.ask(other, 1)
     await one.wait_for("live", other)
     await other.wait_for("live", one)
+
+
+def asks_for_a_handlers_path(frame):
+    asked = [orjson.loads(line) for line in frame.split(b"\n") if line.startswith(b'{"id":')]
+    resources = [url for one in asked for url in one.get("body", {}).get("resources", [])]
+    return any("/p2phandler/" in url for url in resources)
+
+
+def no_handler_is_reached(network):
+    """Let nobody ask the node for the path of a handler."""
+
+    def lost(_number, frame):
+        return () if asks_for_a_handlers_path(frame) else (0.0,)
+
+    network.disturb(NODE_PLACE, lost, lambda *_: (0.0,))
+
+
+async def test_a_runtime_unreachable_by_its_handler_does_not_offer_it(autojump_clock):
+    """P2P-02, I-P9: its hyperties are reached by the node, as without links."""
+    options = DomainOptions(weather=no_handler_is_reached)
+    async with open_domain("alice", "bob", options=options) as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        assert not {"p2pHandler", "p2pRequester"} & set(await record_of(bob))
+        assert (await alice.ask(bob, 1)).code == Code.OK
+        assert await alice.runtime.links() == ()

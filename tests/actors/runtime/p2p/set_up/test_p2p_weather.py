@@ -2,6 +2,7 @@
 
 import trio
 
+from actors.runtime.policy import Policy
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import (
@@ -10,6 +11,13 @@ from tests.support.runtime.domain import (
     judged,
     open_domain,
 )
+
+
+class NoLinks(Policy):
+    """Lets nobody invite this runtime's handler."""
+
+    def refusal(self, message, by):
+        return "no links here" if message.to.endswith("/p2phandler/1") else None
 
 
 async def fails_and_carries_on(domain, alice_end=("requester", "failed")):
@@ -48,4 +56,14 @@ async def test_a_refused_object_ends_the_set_up_and_the_node_carries_on(autojump
         await fails_and_carries_on(domain)
         steps = [new for role, new in domain["alice"].steps() if role == "requester"]
         assert steps[:2] == ["created", "failed"]
+    assert judged(domain["alice"]).verdict is Verdict.CONFORMANT
+
+
+async def test_a_refused_invitation_ends_the_set_up_and_the_node_carries_on(autojump_clock):
+    """P2P-08, P2P-14."""
+    async with open_domain(
+        "alice", "bob", options=DomainOptions(policies={"bob": NoLinks()})
+    ) as domain:
+        await fails_and_carries_on(domain)
+        assert domain["bob"].steps() == []
     assert judged(domain["alice"]).verdict is Verdict.CONFORMANT

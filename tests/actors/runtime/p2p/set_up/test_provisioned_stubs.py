@@ -8,7 +8,8 @@ import trio
 
 from actors.catalogue.client import CatalogueAccess
 from fsm.catalogue.descriptor import Reach
-from specs.addresses.address import CatalogueType
+from specs.addresses.address import CatalogueType, domain_registry
+from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.catalogues import Publishing, Wall
@@ -94,3 +95,25 @@ async def test_a_handler_of_another_kind_is_not_deployed(publishing, autojump_cl
 
 
 # ---- requesters that are refused: messages go by the node, and the reason is counted
+
+
+async def record_of(asker, member):
+    body = {"resource": member.address}
+    answer = await asker.hyperty.ask(domain_registry(DOMAIN), MessageType.READ, body)
+    return answer.body["value"]
+
+
+async def test_a_link_is_made_by_the_stubs_that_runtime_and_record_name(publishing, autojump_clock):
+    """CAT-10, CAT-04, P2P-01, P2P-04, RES-08."""
+    async with provisioned(publishing) as (alice, bob, _):
+        record = await record_of(alice, bob)
+        assert record["p2pHandler"] == bob.runtime.handler
+        assert record["p2pRequester"] == REQUESTER
+        await alice.ask(bob, 1)
+        await alice.wait_for("live", bob)
+        admitted = {
+            (name, fact.to.rpartition("/")[2])
+            for name, member in {"alice": alice, "bob": bob}.items()
+            for fact in member.facts(Op.ADMIT, Kind.DESCRIPTOR)
+        }
+    assert admitted == {("alice", "PlainRequester"), ("bob", "PlainHandler")}
