@@ -1,4 +1,4 @@
-"""What the product does is what was recorded: a tenth always, the rest in `make test-long`."""
+"""What the product does is what was recorded: a sample always, the rest in `make test-long`."""
 
 import os
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from tests.golden.defects import DEFECTS, defective
 from tests.golden.difference import differences, report
 from tests.golden.form import GRADES
-from tests.golden.store import FOLDER, PARTS, WEAKEST, read_part, recorded_parts, tenth
+from tests.golden.store import FOLDER, PARTS, WEAKEST, read_part, recorded_parts, sample
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -18,7 +18,7 @@ LIMIT = 10 * 2**20
 
 STRONG = [grade for grade in GRADES if grade != WEAKEST]
 
-ALWAYS = tenth()
+ALWAYS = sample()
 LATER = [name for name in recorded_parts() if name not in set(ALWAYS)]
 
 

@@ -3,7 +3,13 @@
 from collections import defaultdict
 from operator import itemgetter
 
-FIRST = ("tests/spark/", "tests/fsm/judge/test_damage.py", "tests/fsm/explore/")
+FIRST = (
+    "tests/spark/",
+    "tests/fuzz/test_conservation.py",
+    "tests/fsm/judge/test_damage.py",
+    "tests/fsm/explore/",
+    "tests/examples/demo/",
+)
 """Begun first: each is one group or takes long; no worker is to be alone with it at the end."""
 
 WAITING = (

@@ -4,6 +4,7 @@ import gc
 import json
 import tracemalloc
 from contextlib import contextmanager
+from itertools import cycle
 
 import pytest
 import trio
@@ -106,8 +107,11 @@ def reasons(member):
     return [fact.why for fact in member.tracer.facts if fact.new == "disconnected"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("flood", FLOODS, ids=lambda flood: flood.__name__)
+@pytest.mark.parametrize(
+    ("flood", "kind"),
+    list(zip(FLOODS, cycle(KINDS), strict=False)),
+    ids=lambda case: getattr(case, "__name__", case),
+)
 async def test_a_flood_on_a_link_costs_the_peer_the_link_and_no_memory(kind, flood, autojump_clock):
     drop, why = FLOODS[flood]
     frames = flood()
