@@ -270,8 +270,7 @@ CATALOGUE: Final[tuple[Claim, ...]] = (
     Claim("I-D9", "authorised", Reach.SAFETY,
           "each observer was invited, or admitted by the reporter, or the object is public"),
     Claim("I-D10", "child owner", Reach.SAFETY,
-          "only its creator changes a child; the numbers of one creator's new children rise; "
-          "what a creator sends by a direct link goes to the sync manager alone"),
+          "only the creator changes a child; numbers rise; by a link only sync managers get it"),
     Claim("I-D11", "invite by reporter", Reach.SAFETY,
           "an invitation goes only to a hyperty that the object's reporter has asked to invite"),
     Claim("I-D12", "exactly once across paths", Reach.ACROSS,
