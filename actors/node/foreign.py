@@ -320,7 +320,7 @@ class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
             await self._sandboxes.start_child(ChildSpec(url, keep, Restart.TEMPORARY))
 
 
-_AWAY: Final = "too many paths to other domains are being set up"
+_AWAY: Final = f"at most {STUB_QUEUE} requests wait for paths elsewhere, half as many of one user"
 _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")
 
 

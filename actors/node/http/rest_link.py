@@ -68,10 +68,10 @@ class RestGoneError(RestError):
 
 
 class TurnedAwayError(RestError):
-    """There are too many connections, from one host or in all."""
+    """A host connects too often, or too many connections wait for the node to take them."""
 
     status = HTTPStatus.TOO_MANY_REQUESTS
-    summary = "too many admit at once; try again later"
+    summary = "too many connections at once; try again later"
 
 
 class RestLink(Link):
