@@ -7,8 +7,8 @@ node has lost the session (410), the stub opens a new session, and the runtime c
 and registers again; until it has finished, the stub sends only the requests for that. If the node
 demands a proof of the runtime's key, the stub repeats its request with a proof. It renews the
 node's statement about the runtime before that expires. After a requested disconnect, messages are
-refused and nothing reconnects (I-S10). The same happens if the own node refuses the session for
-good: another login has taken over, the name is another user's, policy or login forbid the session.
+refused and nothing reconnects (I-S10). The same happens if the runtime's node refuses the session
+for good: another login took over, the name is another user's, policy or login forbid the session.
 
 A node states how many messages a second it accepts. The stub sends no more, so no messages wait
 unread in the buffers of the connection; other messages wait here and are sent in small groups.
@@ -392,7 +392,7 @@ class StubClientCore:
             owner: The runtime, if it has addresses at the node, which it claims again after the
                 node has lost them; None: it has none.
             may_end: Whether the stub stays and refuses all messages after a lasting refusal, as the
-                stub to the own domain's node does.
+                stub to the runtime's own node does.
             is_again: Whether an earlier stub had a session, and the runtime had data at the node.
         """
         self.sessions = 0

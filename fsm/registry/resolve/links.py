@@ -10,7 +10,7 @@ No link is ended in favour of a link that may fail to be set up (P2P-27). So an 
 second link (`beside`) for a while. If both runtimes request a link at once, the request of the
 smaller runtime wins, and the other request waits (yields) until the winner is live or has failed.
 If the peer requests a new link while one is live, the old link stays until the new one is live. The
-handler does not accept the winner before the own request is known to yield, so only one is live.
+handler does not accept the winner before this runtime's request yields, so only one is live.
 
 An entity (a hyperty or data object) is bound to a link if its registry record names the remote
 runtime. Messages that come over a link bind no entity, and neither does the list of entities that
@@ -52,7 +52,7 @@ class Topology(Enum):
     """The node of the other domain."""
 
     TRAPEZOID = "trapezoid"
-    """The node of the own domain, which forwards them."""
+    """The node of the runtime's own domain, which forwards them."""
 
 
 @attrs.frozen(slots=True)
@@ -110,7 +110,7 @@ class LinkEntry:
         has_listeners: Whether the listeners of a handler's link are set (I-P17).
         awaits_listeners: Whether the link is live except for the missing listeners.
         entities: The entities bound to the link, in the order in which they became known (I-R8).
-        beside: A second link to the same runtime: the own request that yields to this link, or a
+        beside: A second link to the same runtime: this runtime's request that yields, or a
             new link, requested by the peer, that replaces this one when it is live (P2P-27).
         deployment: State of the requester stub.
         yields_due: Number of orders to yield that the requester stub has not confirmed yet.
@@ -154,7 +154,7 @@ class LinkEntry:
 
     @property
     def yielding(self) -> "LinkEntry | None":
-        """The own request that waits until this link is live or has failed, or None."""
+        """This runtime's request that waits until the link is live or has failed, or None."""
         is_own = self.beside is not None and self.beside.role is Role.REQUESTER
         return self.beside if is_own else None
 
@@ -231,7 +231,7 @@ class LinkEntry:
             port.suspend(self.stub, self.remote)
 
     def resume(self, port: RoutesPort, now: float) -> None:
-        """Continue the own request, since the link to which it yielded has failed."""
+        """Continue this request, since the link to which it yielded has failed."""
         port.step(self.life.step(p2p_entry.Trigger.RESUMED))
         self.trace(port, Op.UPD)
         self.fails_at = now + self.life.patience
@@ -754,7 +754,7 @@ class LinkTable:
         elif value is not State.LIVE:
             rival.report_while_yielding(self._port, value)
         else:
-            # The own request was live before it got the order to yield, so it becomes the link.
+            # This runtime's request was live before the order to yield, so it becomes the link.
             rival.deployment = Deployment.AT_WORK
             rival.yields_due, entry.beside, rival.beside = 0, None, entry
             self._entries[entry.remote] = rival
@@ -786,7 +786,7 @@ class LinkTable:
         self._end_stray(rival.stub, rival.link)
 
     def _resume(self, winner: LinkEntry, own: LinkEntry, now: float) -> None:
-        """Let the own request continue, since the link that it waited for has failed."""
+        """Let this runtime's request continue, since the link that it waited for has failed."""
         winner.beside = None
         self._entries[own.remote] = own
         own.resume(self._port, now)
@@ -855,7 +855,7 @@ class LinkTable:
         self._port.forget_routes()
         own = entry.yielding
         if own is not None:
-            # The own request is no longer needed, since the other link is live.
+            # This runtime's request is no longer needed, since the other link is live.
             entry.beside = None
             self._let_go(own)
 

@@ -207,7 +207,7 @@ class NodeStubs:
                 self._port.release(row.url, domain_of(domain) or domain, self._releases)
 
     def _idle_at(self, domain: str, row: _Row) -> float:
-        """Return the time at which a stub counts as idle; infinity for the own domain."""
+        """Return the time at which a stub counts as idle; infinity for the runtime's domain."""
         if domain == self._config.domain or not row.is_deployed or row.release is not None:
             return math.inf
         return row.used + self._config.stub_idle
@@ -274,7 +274,7 @@ class NodeStubs:
             self._port.renew_paths(domain, session)
 
     def _report_own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> None:
-        """Report whether the connection to the own domain's node is live, if that changed."""
+        """Report whether the connection to the runtime's own node is live, if changed."""
         live = stub_connection.State.LIVE
         if domain == self._config.domain and (row.connection is live) is not (was is live):
             self._port.set_own_node(row.url, is_live=row.connection is live)

@@ -119,7 +119,7 @@ class RoutesPort:
         """Remove a stub with all its listeners (STB-16)."""
 
     def set_own_node(self, stub: str, *, is_live: bool, end: str | None = None) -> None:
-        """Report whether the connection to the own domain's node is live (REG-12).
+        """Report whether the connection to the runtime's own node is live (REG-12).
 
         If the reason `end` is given, the stub will not connect again.
         """
@@ -136,10 +136,10 @@ class RoutesPort:
         """Read a record to learn the owner of an address (M-25); answer by `owner_read`."""
 
     def set_path(self, url: str) -> None:
-        """Subscribe at the own node to messages for `url` (M-03); answer by `path_set`."""
+        """Subscribe at the runtime's node to messages for `url` (M-03); answer by `path_set`."""
 
     def remove_path(self, url: str) -> None:
-        """Unsubscribe at the own node from messages for `url` (M-04)."""
+        """Unsubscribe at the runtime's node from messages for `url` (M-04)."""
 
     # ---- direct links
 
