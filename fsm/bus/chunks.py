@@ -261,7 +261,7 @@ class _Transfers:
         self._open: dict[_Key, _Transfer] = {}
 
     def __len__(self) -> int:
-        """Return the number of bodies in memory."""
+        """Return the number of open transfers, whose bodies are in memory."""
         return len(self._open)
 
     def _begin(self, key: _Key, transfer: _Transfer, now: float) -> None:
@@ -270,7 +270,7 @@ class _Transfers:
         self._open[key] = transfer
 
     def _restart_silence(self, transfer: _Transfer, now: float, chunks: int) -> None:
-        """Restart the timer of the peer's silence after some chunks of the transfer."""
+        """Restart the time-out of a transfer, of which a number of chunks have been transferred."""
         slow = latest(transfer.begun, chunks, self._patience)
         transfer.until = min(slow, now + self._patience)
 
@@ -381,9 +381,7 @@ class AssembliesCore(_Transfers):
         return transfer
 
     def whole(self, message: Message, said: ChunkedBody) -> WholeBody:
-        """Return the assembled body of a request and end its transfer.
-
-        The caller must call `release` after it has handled the request.
+        """Return the body of a request and end its transfer; call `release` after handling it.
 
         Args:
             message: The request that follows the chunks.
@@ -405,7 +403,7 @@ class AssembliesCore(_Transfers):
         return WholeBody(transfer.peer, transfer.body)
 
     def release(self, whole: WholeBody) -> None:
-        """Free the memory of a body whose message was handled."""
+        """Free the memory of a body whose request has been handled."""
         self._budget.give_back(whole.peer, len(whole.body))
 
 

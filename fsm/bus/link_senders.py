@@ -39,7 +39,7 @@ class SenderProof(Enum):
 
 
 class Holding(Enum):
-    """The result of `LinkSenders.hold`."""
+    """The result of queueing a message whose sender must be checked (`LinkSenders.hold`)."""
 
     ASK = "ask"
     """The message waits, and the caller must ask the registry for the owner of its sender."""
@@ -67,7 +67,6 @@ class _Peer(Generic[T]):
     Attributes:
         remote: Address of that runtime.
         proven: Addresses that `remote` owns according to a registry.
-        held: Waiting messages, by sender.
         forgeries: Count of messages from addresses that `remote` does not own.
         is_gone: Whether the link is closed; waiting messages are still checked and delivered,
             because the link has acknowledged them to their sender.
@@ -98,17 +97,18 @@ class LinkSenders(Generic[T]):
         return link in self._peers
 
     def remote(self, link: str) -> str | None:
-        """Return the runtime at the other end of a link, or None if the link is unknown."""
+        """Return the runtime that a link connects to, or None if the link is unknown."""
         peer = self._peers.get(link)
         return None if peer is None else peer.remote
 
     # ---- links
 
     def add_link(self, link: str, remote: str) -> list[RowChanged]:
-        """Note that a link leads to a runtime. Idempotent.
+        """Add a link, and the runtime whose messages it may carry. Idempotent.
 
         Args:
-            remote: Address of the runtime at its other end.
+            link: Name of the link.
+            remote: Address of the runtime that the link connects to.
         """
         if link in self._peers:
             return []
@@ -124,7 +124,7 @@ class LinkSenders(Generic[T]):
         return self.sweep()
 
     def sweep(self) -> list[RowChanged]:
-        """Forget the links that are over and for which no message waits."""
+        """Forget the closed links for which no message waits; return the table changes."""
         ended = [link for link, peer in self._peers.items() if peer.is_gone and not peer.held]
         rows: list[RowChanged] = []
         for link in ended:
@@ -211,7 +211,7 @@ class LinkSenders(Generic[T]):
         return rows, decided
 
     def forget_owner(self, entity: str) -> list[RowChanged]:
-        """Forget the owner of an entity: the next message from it waits for a new proof."""
+        """Forget the owner of an address, so that its next message waits for a new look-up."""
         rows: list[RowChanged] = []
         for link, peer in self._peers.items():
             if entity in peer.proven:

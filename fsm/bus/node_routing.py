@@ -180,7 +180,7 @@ class NodeRouting:
         return Admitted(bind) if bind else _ADMITTED
 
     def _objection(self, message: Message, by: str) -> Refusal | None:
-        """Return why a message is refused although its sender is genuine, or None."""
+        """Return the refusal of a message from a genuine sender by the other rules, or None."""
         if message.body.get(DURABLE, True) is not True:
             # Only the node that delivers a message may add the position in its durable queue.
             return Refusal(Check.NORMAL_FORM, "body.durable is true, or absent")
@@ -253,7 +253,7 @@ class NodeRouting:
         return self._rights.may_speak(by) and self._rights.ownership(address, by) is Ownership.OWN
 
     def owner_of(self, address: str) -> str | None:
-        """Return the runtime that an address belongs to, if its session is known here."""
+        """Return the runtime that owns an address, if it has a session at this node, or None."""
         return self._rights.owner_of(address)
 
     def route(self, message: Message, by: str | None) -> Route:
@@ -283,12 +283,10 @@ class NodeRouting:
         return ToRuntimes((owner,))
 
     def find_late_receiver(self, message: Message, by: str | None) -> str | None:
-        """Return the owner of a message's address, if its subscribers here left meanwhile, or None.
-
-        Another node of the domain sent the message for subscribers at this node.
+        """Return the owner of a message's address if all subscribers have left, or None.
 
         Args:
-            message: The message.
+            message: A message that another node sent for subscribers at this node.
             by: Address of the runtime whose session brought it; None: a node made it.
         """
         owner = None if is_published(message) else self.owner_of(message.to)

@@ -31,14 +31,14 @@ from specs.message import Message, instance_id, position_of
 T = TypeVar("T")
 
 NODE_PATH: Final = ""
-"""The path name of the message node, through any stub; other paths have the names of links."""
+"""The name that stands for the message node where others are names of direct links."""
 
 _PAIR_BYTES: Final = 1024
 _ANSWER_BYTES: Final = 192
-"""Estimated memory of a pair's state, and of each remembered answer, without their texts."""
+"""Estimated memory for each sender with a receiver, and each remembered answer, without texts."""
 
 ANSWERS_NAMED: Final = 64
-"""Number of answers remembered for a pair; the oldest is forgotten first (a choice of Protofly)."""
+"""Number of remembered answers of a sender to a receiver; the oldest is forgotten first (ours)."""
 
 
 def key_of(message: Message) -> Key:
@@ -62,20 +62,20 @@ def _concerns(message: Message, name: "_Wait") -> bool:
 
 _Pair: TypeAlias = tuple[str, str]
 _Wait: TypeAlias = tuple[str, str, str, bool]
-"""A pair, the link whose messages wait, and whether the messages are answers."""
+"""Sender, receiver, the link whose messages wait, and whether the messages are answers."""
 
 
 @attrs.define(slots=True)
 class _Given:
-    """The messages of a pair that have already been delivered.
+    """State of delivery from one sender to one receiver: the last delivered messages.
 
     Attributes:
         at: Time of the last message.
         best: The highest id of the requests and events.
-        path: The path by which the request or event with the highest id came.
+        path: The node or link by which the request or event with the highest id came.
         answers: Keys of the last answers.
-        links: The links that have announced the pair since they were last asked to.
-        owner: The path to which the memory is charged: it brought the first message of the pair.
+        links: The links on which the sender's runtime has announced its earlier messages.
+        owner: The node or link to which the memory is charged: it brought the first message.
         size: Approximate number of bytes of memory of this state.
     """
 
@@ -94,10 +94,10 @@ class _Given:
 
 @attrs.define(slots=True)
 class _Waiting(Generic[T]):
-    """The messages of a pair that came by a link after one announcement and before the next.
+    """Messages from a link that must wait for earlier messages by the node, after an announcement.
 
     Attributes:
-        behind: The announcement.
+        behind: The announcement of the earlier messages.
         last: Key of the message by the node that must be delivered before them.
         until: Time at which the messages stop waiting.
         held: The waiting messages, in order.
@@ -112,13 +112,12 @@ class _Waiting(Generic[T]):
 
 
 class PairOrderCore(Generic[T]):
-    """Delays messages that came by a link too early, and detects messages that come too late.
+    """Restores the order of messages of each sender to each receiver, by node and links.
 
-    `T` is the item that the caller gets back when a message may be delivered. The core remembers
-    `ORDER_PAIRS` pairs in `ORDER_BYTES` of memory, each for `SESSION_IDLE` after its last message:
-    a node keeps a message for a disconnected session as long. If memory is full, the path that uses
-    most memory loses its oldest pair. At most `ORDER_WAITS` pairs and `ORDER_HELD` messages of
-    `HELD_BYTES` wait on one link.
+    Messages that came by a link too early wait; `T` is the item that the caller gets back when a
+    message may be delivered. Messages that come too late are detected. `ORDER_PAIRS` pairs of
+    sender and receiver are remembered in `ORDER_BYTES` of memory, each for `SESSION_IDLE` after its
+    last message. At most `ORDER_WAITS` pairs and `ORDER_HELD` messages wait on one link.
     """
 
     def __init__(self) -> None:
@@ -132,16 +131,16 @@ class PairOrderCore(Generic[T]):
 
     @property
     def held(self) -> int:
-        """The number of waiting messages."""
+        """The number of messages that wait for earlier messages by the node."""
         return self._held.total()
 
     def announced(self, behind: Behind, link: str, now: float) -> list[T]:
-        """Apply an announcement to the messages of its pair that this link brings from now on.
+        """Let later messages from a link wait for the announced earlier messages by the node.
 
-        Messages of the pair that are already waiting keep to the announcement before them.
+        Messages that are already waiting keep to the announcement before them.
 
         Args:
-            behind: The announcement: the pair, and its last messages by the node.
+            behind: The announcement: sender, receiver, and their last messages by the node.
             link: Name of the link that brought the announcement.
 
         Returns:
@@ -255,13 +254,13 @@ class PairOrderCore(Generic[T]):
         return self._release_due(message, lambda waiting: state.has(waiting.last))
 
     def expects(self, from_: str, to: str, link: str) -> None:
-        """Forget that a link has announced a pair; the sender will be asked to repeat that."""
+        """Forget the announcement on a link for a sender and receiver, since a new one is wanted."""
         state = self._pairs.get((from_, to))
         if state is not None:
             state.links.discard(link)
 
     def is_reached(self, from_: str, to: str, link: str) -> bool:
-        """Return whether a link has announced a pair and no message of the pair on it waits."""
+        """Return whether a sender has announced its earlier messages on a link, and none waits."""
         state = self._pairs.get((from_, to))
         waits = any((from_, to, link, kind) in self._waiting for kind in (False, True))
         return state is not None and link in state.links and not waits
@@ -283,7 +282,7 @@ class PairOrderCore(Generic[T]):
         """Remove and return the messages that need not wait, and all before them on the same link.
 
         Args:
-            message: Only messages of its pair and kind (answers or not) are released; None: all.
+            message: Only messages with its sender, receiver and kind are released; None: all.
             is_due: Tells whether the messages after an announcement need no longer wait.
         """
         released: list[T] = []

@@ -47,7 +47,7 @@ class Forward:
     Attributes:
         message: The message.
         route: Address of the link's stub, or the route by the node.
-        behind: The announcement that the link sends before the message; None: none is needed.
+        behind: The announcement of earlier messages that the link sends first; None: not needed.
         then: The route that the message takes after the link's stub has returned it, which the
             stub does when all earlier messages are acknowledged; None: the stub delivers it.
     """
@@ -60,7 +60,7 @@ class Forward:
 
 @attrs.frozen(slots=True)
 class Announce:
-    """Instruction for the bus to send an announcement by a link; it replaces the previous one."""
+    """Instruction for the bus to announce on a link which earlier messages went by the node."""
 
     behind: Behind
     route: str
@@ -72,7 +72,7 @@ _Sent: TypeAlias = tuple[float, int | None]
 
 @attrs.define(slots=True)
 class _Path:
-    """The messages of one pair: those sent, returned by a stub, and waiting to be sent.
+    """State of sending from one sender to one receiver: sent, returned and waiting messages.
 
     Attributes:
         route: The current route; empty: none, or no sent message can still be on its way by it.
@@ -111,7 +111,7 @@ class _Path:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no message of the pair waits or must still be returned by a stub."""
+        """Whether no message waits to be sent or must still be returned by a stub."""
         return self.draining is None and not (self.returned or self.held)
 
     def drain(self, forward: Forward) -> None:
@@ -181,8 +181,8 @@ class _Path:
 class PairPathCore:
     """Keeps the order of messages of each sender to each receiver while their route changes.
 
-    The core remembers `ORDER_PAIRS` pairs of `ORDER_BYTES`, each for `SESSION_IDLE` after its last
-    message.
+    It remembers `ORDER_PAIRS` pairs of sender and receiver in `ORDER_BYTES` of memory, each for
+    `SESSION_IDLE` after the last message.
     """
 
     def __init__(self) -> None:
@@ -290,10 +290,10 @@ class PairPathCore:
         return routes
 
     def link_ended(self, link: str, now: float) -> None:
-        """Note that a link returned messages; if it is used again, announcements are repeated.
+        """Note that a link returned messages, so that later messages change their route.
 
-        Recent messages may still wait at the link's stub, so the next message of their pair goes
-        through the stub first. Other pairs change their route at once, and so do the reports of
+        If messages to the same receiver may still wait at the link's stub, the next message goes
+        through the stub first. Other messages change their route at once, and so do the reports of
         objects and registries, whose receivers read the whole state again.
         """
         for (from_, to), path in self._paths.items():
@@ -303,7 +303,7 @@ class PairPathCore:
                 path.route = "" if is_past else link
 
     def behind(self, from_: str, to: str, now: float) -> Behind:
-        """Return the announcement of a pair: messages that the node may not have delivered yet."""
+        """Return the announcement of messages that may still be on their way by the node."""
         path = self._paths.get((from_, to))
         if path is None or not path.sent:
             return Behind(from_, to)
@@ -329,7 +329,7 @@ class PairPathCore:
         return released
 
     def _go(self, pair: _Pair, forward: Forward, now: float, *, is_back: bool) -> Forward:
-        """Return how a message is sent: with an announcement, or first through the former link."""
+        """Return the instruction to send a message, perhaps first through the former link's stub."""
         path, message, route = self._paths[pair], forward.message, forward.route
         path.at = now
         if is_p2p_part(path.route) and route != path.route:
@@ -370,7 +370,7 @@ class PairPathCore:
         return path
 
     def _forget_idle(self, now: float) -> None:
-        """Forget idle pairs, and the oldest pairs if there are too many."""
+        """Forget senders with receivers that were idle for long, and the oldest if too many."""
         for _ in range(len(self._paths)):
             pair, path = next(iter(self._paths.items()))
             is_small = len(self._paths) < ORDER_PAIRS and self._bytes < ORDER_BYTES

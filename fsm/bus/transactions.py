@@ -71,7 +71,7 @@ class Transaction(Generic[W]):
     Attributes:
         request: The request as it was admitted.
         waiter: The object of the caller that will get the answer.
-        until: Time at which the wait ends if no answer comes; only the core extends it.
+        until: Time at which the wait ends if no answer comes; only `TransactionsCore` changes this.
         entity: The state machine of the request.
         awaited: The receivers that have not answered yet, if there are several; empty: one answer
             is expected.
@@ -90,7 +90,7 @@ class Transaction(Generic[W]):
 
 @attrs.define(slots=True)
 class Answer(Generic[W]):
-    """Result of matching an answer: the open request it belongs to, or the reason to drop it.
+    """Result of matching an answer to the open requests: the request, or the reason to drop it.
 
     Attributes:
         transaction: The request that is answered; None: no request waits for the answer.
@@ -429,9 +429,9 @@ class DeduplicationWindow:
 class EndedDurables:
     """Recognises durable messages that arrive again although they were finally answered.
 
-    A node delivers the durable messages of a pair (sender and receiver) one after the other, in the
-    order of their positions in the queue. So the last answered position of each pair suffices; the
-    last `_SENDERS` pairs are kept without time limit, as a node may repeat a message after hours.
+    A node delivers the durable messages of a sender to a receiver one after the other, in the
+    order of their positions in a queue. So the last answered position of each pair of addresses is
+    enough; `_SENDERS` pairs are kept without time limit, as messages may be repeated after hours.
     """
 
     def __init__(self) -> None:

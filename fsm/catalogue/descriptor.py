@@ -1,7 +1,6 @@
 """Decision whether a descriptor and its code package may be used (T12..T15, S16).
 
-A descriptor is a signed document in the catalogue of a domain. It describes a stub or a hyperty,
-with a package of code or the name of a stub that is shipped with the runtime.
+A descriptor is a signed document in a domain's catalogue that describes a stub or a hyperty.
 """
 
 from collections.abc import Callable
@@ -130,7 +129,7 @@ class Here:
 @final
 @attrs.frozen
 class Refused:
-    """The refusal of a descriptor or package.
+    """The result of a check: a descriptor or package is refused.
 
     Attributes:
         reason: The reason, for programs.

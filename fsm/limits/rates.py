@@ -22,7 +22,9 @@ from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 
 class TokenBucket:
-    """A token bucket of `burst` tokens, refilled by `rate` tokens a second.
+    """A rate limit: a bucket of `burst` tokens, refilled by `rate` tokens a second.
+
+    Each event spends a token.
 
     Args:
         rate: Tokens a second.
@@ -191,8 +193,7 @@ T = TypeVar("T")
 class FairQueue(Generic[T]):
     """Delays the submitters of one router so that none of them excludes the others.
 
-    An item of type `T` represents a delayed submitter; the queue returns it when the submitter may
-    continue.
+    The queue returns an item of type `T` for a delayed submitter when that may continue.
 
     Attributes:
         held: The items of delayed submitters, by submitter.
@@ -315,7 +316,7 @@ class QuarantineCore:
         self._until: dict[str, float] = {}
 
     def offended(self, node: str, now: float) -> bool:
-        """Count an offence; return whether the node must be disconnected now.
+        """Count an offence of a node; return whether the node must be disconnected now.
 
         Args:
             node: Address of the node.

@@ -207,7 +207,7 @@ class Share:
     size: int = 0
 
     def add(self, count: int, size: int) -> None:
-        """Add items; negative values remove items."""
+        """Add a number of items and their bytes; negative numbers remove items."""
         self.count += count
         self.size += size
 

@@ -67,7 +67,7 @@ class Alarms(Generic[K]):
 
 @attrs.frozen
 class ProcessorTime:
-    """The processor time of a process since its start.
+    """The processor time that a process has used, and waited for, since its start.
 
     Attributes:
         ran: Seconds in which it ran.

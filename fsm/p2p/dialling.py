@@ -256,7 +256,7 @@ class DialPolicy:
                 assert_never(place)
 
     def allows(self, candidate: Candidate, remote: str) -> bool:
-        """Return whether a candidate of a runtime may be dialled.
+        """Return whether a candidate that another runtime offers may be dialled.
 
         Args:
             candidate: The candidate.
@@ -353,7 +353,7 @@ class DialPlan:
             self._known.setdefault((candidate.kind, candidate.address), candidate)
 
     def next(self) -> Candidate | ChannelAnswer | None:
-        """Return the best candidate not tried in this round, or None if all were tried."""
+        """Return the best candidate to dial next; None: all were tried in this round."""
         rank, key, candidate = self._best_listener()
         if self._is_answer_before(rank if candidate is not None else len(self._policy.kinds)):
             self._is_answer_tried = True

@@ -37,8 +37,6 @@ class Behind:
     The receiver delivers them before later messages by the link. A pair is a sender and a receiver.
 
     Attributes:
-        from_: Address of the sender.
-        to: Address of the receiver.
         last: Key of the last answer that may still be on its way by the node; without an answer,
             of the last request or event; None: no message is on its way.
         top: The id of the last request or event that may still be on its way; 0: there is none.
@@ -87,7 +85,7 @@ Control: TypeAlias = Ack | Ping | Pong | Bye
 
 @attrs.frozen(slots=True)
 class Numbered:
-    """A message with its number on the link."""
+    """A message with its number among the messages of one direction of a link."""
 
     seq: int
     message: Message
@@ -205,12 +203,12 @@ class P2PTransferCore:
 
     @property
     def has_output(self) -> bool:
-        """True if `take_output` would return anything."""
+        """True if there are lines to send, so that `take_output` should be called."""
         return self._has_messages or self._owes_ack or self._says_bye or bool(self._controls)
 
     @property
     def may_wait(self) -> bool:
-        """True if the output is an acknowledgement that can wait for a while."""
+        """True if only an acknowledgement is to be sent, which can wait for a while."""
         if self._received - self._acknowledged >= _PRESSING or self._controls:
             return False
         return self._owes_ack and not (self._has_messages or self._says_bye)

@@ -65,7 +65,7 @@ class AddressMint:
         return str(UUID(bytes=head + self._tag(head)))
 
     def is_own(self, address: str) -> bool:
-        """Return whether this node made the name of an address."""
+        """Return whether this node itself made the name in an address."""
         return self._raw(address) is not None
 
     def made_for(self, address: str, owner: str) -> bool:
@@ -156,14 +156,14 @@ class AddressReuse:
         return True
 
     def forget(self, addresses: Iterable[str]) -> None:
-        """Forget addresses that were released."""
+        """Forget addresses that were released and cannot be reused."""
         for address in addresses:
             self._kept.pop(address, None)
 
 
 @attrs.frozen(slots=True)
 class Allocated:
-    """The answer that grants the requested addresses."""
+    """The successful result of an allocation: the addresses that a runtime now owns."""
 
     addresses: tuple[str, ...]
 
@@ -334,7 +334,7 @@ class AllocationCore:
         return len(self._owners)
 
     def deadline(self) -> float:
-        """Return infinity: addresses expire with sessions, not by time."""
+        """Return infinity, since addresses are released with sessions and never by a timer."""
         return math.inf
 
     # ---- addresses that get an owner

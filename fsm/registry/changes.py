@@ -5,8 +5,7 @@ The registries of both runtimes subscribe to each other's list of local hypertie
 `ChangesPublisher` reports the list of this runtime. Each subscribed registry has an instance of the
 state machine `object_subscription`, as if the list were a data object (I-C1..I-C6). The subscriber
 gets the list after this runtime, too, regards the link as live, so that the list and later changes
-take the same route. The subscription ends with the link, and is requested again after the link has
-come back.
+take the same route. The subscription ends with the link, and begins again when the link is back.
 
 `ChangesFollower` receives the lists of other registries; each has an instance of the state machine
 `observer_copy` (I-C3). Changes may come before the list: they are kept and then applied in order.

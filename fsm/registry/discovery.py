@@ -177,15 +177,16 @@ class FoundEntry:
     """A hyperty or data object that a domain registry has found.
 
     Attributes:
-        url: Its address.
+        url: Address of the hyperty or data object.
         status: `live`, or `disconnected` if it is registered but cannot be reached now.
-        runtime: Address of its runtime; None: unknown to the registry, as in the fields below.
-        user: Address of the user who owns it.
-        name: Its name.
-        resources: The resources it offers, such as `chat`.
-        schemas: Schemes or data schemas of the data objects it uses; of a data object, its own.
-        descriptor: Catalogue address of its descriptor.
-        reporter: Address of the hyperty that reports it, if it is a data object.
+        runtime: Address of the runtime; None: unknown to the registry, as in the fields below.
+        user: Address of the user who owns the hyperty or data object.
+        name: Name of the hyperty or data object.
+        resources: The offered resources, such as `chat`.
+        schemas: Schemes or data schemas of the data objects that a hyperty uses; of a data object,
+            its own.
+        descriptor: Catalogue address of the descriptor.
+        reporter: Address of the hyperty that reports a data object.
         message_schema: JSON Schema of the requests that a hyperty takes; None: not declared.
     """
 
@@ -258,7 +259,7 @@ class WatchPort(Protocol):
     """Calls of `DiscoveryWatch` to its host, which talks to the registry; none calls the watch."""
 
     def report(self, change: EntryChange) -> None:
-        """Report a change of an entry."""
+        """Report a change of an entry to the user of the watch."""
 
     def follow(self, url: str) -> None:
         """Subscribe to the status of a record (M-29)."""
@@ -287,7 +288,7 @@ class DiscoveryWatch:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Addresses of the known entries."""
+        """The addresses of the entries that this watch knows."""
         return tuple(self._known)
 
     def take_search(self, results: tuple[FoundEntry, ...], *, is_partial: bool = False) -> None:

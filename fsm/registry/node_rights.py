@@ -62,7 +62,7 @@ class Ownership(Enum):
 
 
 class Hearing(Enum):
-    """The right of a session to receive the messages to an address."""
+    """The right of a session to subscribe to an address and so receive its messages."""
 
     AT_ONCE = "no consent is needed"
     BY_CONSENT = "once its owner consents"

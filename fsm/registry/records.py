@@ -51,7 +51,7 @@ from specs.reply_code import Code
 
 
 class By(StrEnum):
-    """The attribute by which a search finds records."""
+    """The attribute of registry records by which a search finds them."""
 
     RUNTIME = "runtime"
     USER = "user"
@@ -431,8 +431,6 @@ class Answered:
     """The answer of a registry to a request.
 
     Attributes:
-        code: Reply code.
-        why: The reason of a refusal.
         value: The record, the attribute, or the list of records of a page.
         after: Cursor of the next page of a search; None: no further page.
         is_attribute: Whether `value` is the value of one attribute, which may be null.
@@ -647,7 +645,7 @@ class DeviceTable:
         return True
 
     def device_of(self, runtime: str) -> Device | None:
-        """Return the device of a runtime, or None."""
+        """Return the push device of a runtime, or None."""
         return self._devices.get(runtime)
 
     def reached_by(self, address: str, now: float) -> tuple[Device, ...]:
@@ -750,7 +748,7 @@ class Cursor:
 
     @property
     def text(self) -> str:
-        """The cursor as text for a requester."""
+        """The cursor encoded as text, which the requester sends to get the next page."""
         parts: list[Json] = [self.search, self.is_live, self.below, {**dict(self.waiting)}]
         return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode()
 

@@ -109,7 +109,7 @@ class RegistrationCore:
         return self._alarms.deadline()
 
     def settle(self) -> None:
-        """Note that all changes so far are durable."""
+        """Note that all changes so far are stored durably, so that `revert` must not undo them."""
         self._before.clear()
         self._buried_before = self._buried
 
@@ -385,8 +385,7 @@ class RegistrationCore:
     def mirror(self, url: str, row: records.Row | None) -> None:
         """Copy a change of a record that another node of the domain has made.
 
-        That node has stored and reported the change, so it is only traced here, and only if this
-        node has traced the record before.
+        That node has stored and reported the change, so this node at most traces it.
 
         Args:
             url: Address of the record.

@@ -200,13 +200,9 @@ class RelayPort(Protocol):
 
 @attrs.frozen(slots=True)
 class _Request:
-    """A request to the back end that is waiting or running.
+    """A waiting or running request: requesting runtime, lane, and user whose limits are charged.
 
-    Attributes:
-        number: Number of the request.
-        by: The requesting runtime; None: the node itself.
-        lane: Name of the lane whose requests keep their order; None: no lane.
-        counts_for: The user, or the runtime, to whose limits the request is charged.
+    The requests of one lane keep their order.
     """
 
     number: int

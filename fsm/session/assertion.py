@@ -190,7 +190,7 @@ class Unacceptable:
 
 
 class _BadClaimError(Exception):
-    """A claim is missing or wrong; the text is half a sentence.
+    """A claim of a login token is missing or wrong.
 
     Attributes:
         after: Seconds until the token may be accepted; None: never.

@@ -243,7 +243,7 @@ class NodeSessionCore:
     # ---- requests of links
 
     def open(self, request: SessionRequest, now: float) -> None:
-        """Give the session to a link (M-14), or refuse it."""
+        """Give the session to a link that opens a session of this runtime (M-14), or refuse it."""
         if self._entity.state is None:
             self._own(request)
             self._step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
@@ -263,7 +263,7 @@ class NodeSessionCore:
             self._take_over(request, Code.CONFLICT, now, is_fixed=request.is_fixed)
 
     def reopen(self, request: SessionRequest, now: float) -> None:
-        """Give the session to a link that knows its token (M-15), or refuse it."""
+        """Give the session to a link that presents a valid token (M-15), or refuse it."""
         self._take_over(request, Code.UNAUTHENTICATED, now)
 
     def claim(self, link: int, liveness: Liveness, now: float) -> None:

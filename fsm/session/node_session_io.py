@@ -76,7 +76,7 @@ class Credentials:
 @final
 @attrs.frozen(slots=True)
 class KeptSession:
-    """The stored data of a session, so that it survives a restart of the node; it has no tokens.
+    """The stored data of a session that survives a restart of the node: hashes, but no token.
 
     Attributes:
         runtime: Address of the runtime.
@@ -181,10 +181,10 @@ class SessionPort(Protocol):
         """Send the remaining messages over a link that is no longer needed, then close the link."""
 
     def queued(self, message: Message) -> None:
-        """Trace that a message waits for the runtime."""
+        """Trace that a message waits until the runtime has a link again."""
 
     def overflow(self, message: Message, why: str) -> None:
-        """Refuse a message for lack of room; `why` says which limit is reached."""
+        """Refuse a message because a queue is full; `why` states the limit."""
 
     def ping(self) -> None:
         """Send a ping to a runtime that was silent for long."""

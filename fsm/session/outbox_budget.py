@@ -157,7 +157,7 @@ class SendWindow:
         self._lines: list[bytes] = []
 
     def __len__(self) -> int:
-        """Return the number of messages without an acknowledgement."""
+        """Return the number of messages that the peer has not acknowledged yet."""
         return len(self._lines)
 
     @property
@@ -170,10 +170,7 @@ class SendWindow:
         self._lines += lines
 
     def acknowledge(self, after: int) -> None:
-        """Forget the messages that the peer has acknowledged. Idempotent.
-
-        Args:
-            after: Number of the last message that the peer has received.
+        """Forget the messages up to number `after`, which the peer has received. Idempotent.
 
         Raises:
             CursorError: No message with this number was sent, or later ones were acknowledged.

@@ -44,8 +44,6 @@ class SessionAnswered:
     """The node's answer to a session control request (open, re-open, renew, ping, close).
 
     Attributes:
-        method: The method of the request.
-        code: Reply code.
         token: The session's token, if the answer contains one.
         why: The reason of a refusal.
         is_emptied: Whether the node has lost the addresses and subscriptions of the session.
@@ -75,7 +73,7 @@ class SessionAnswered:
 
     @property
     def is_anew(self) -> bool:
-        """True if the addresses and subscriptions of the session must be set again."""
+        """True if the runtime must restore its addresses and subscriptions in the session."""
         return self.method is SessionMethod.OPEN or self.is_emptied
 
     @property
@@ -161,7 +159,7 @@ class _StubOutbox:
         return len(self.waiting) + len(self.held_back)
 
     def has_room(self) -> bool:
-        """Return whether one more message may wait for the session."""
+        """Return whether the queue of waiting messages has room for another message."""
         return len(self) < limits.STUB_QUEUE
 
     def wait(self, message: Message) -> None:
@@ -311,11 +309,11 @@ class _Backoff:
         return self.tries >= limits.RECONNECT_TRIES
 
     def attempt(self) -> None:
-        """Count an attempt."""
+        """Count an attempt to connect."""
         self.tries = min(self.tries + 1, limits.RECONNECT_TRIES)
 
     def succeed(self) -> None:
-        """Reset the count."""
+        """Reset the count of attempts, since the connection succeeded."""
         self.tries = 0
 
     def count_loss(self, lasted: float) -> None:
@@ -421,7 +419,7 @@ class StubClientCore:
 
     @property
     def state(self) -> machines.State | None:
-        """The connection's state."""
+        """The state of the connection to the node, or None before `begin`."""
         state = self._entity.state
         return None if state is None else machines.State(state)
 
@@ -530,7 +528,7 @@ class StubClientCore:
     # ---- link and session
 
     def connect(self, now: float) -> None:
-        """Connect without waiting for a first message (C-66)."""
+        """Open the connection and session if that was not done yet (C-66)."""
         if self.link is None:
             self._step(machines.Trigger.CONNECT)
             self._last_loss = ""

@@ -99,8 +99,6 @@ class LinkEntry:
     """Entry of the link table: the link to one remote runtime, and the entities that it reaches.
 
     Attributes:
-        remote: Address of the remote runtime.
-        role: Whether this runtime has requested the link or handles the other's request.
         stub: Address of this runtime's P2P stub: the requester stub or the handler stub.
         link: Address of the link: that of the requester stub, or a name that the handler gave.
         life: State machine of the entry; only this class triggers its transitions.
@@ -139,7 +137,7 @@ class LinkEntry:
 
     @property
     def is_live(self) -> bool:
-        """True if messages may go by the link."""
+        """True if messages may be sent over the link."""
         return self.status is State.LIVE and self.url is not None
 
     @property
@@ -526,7 +524,7 @@ class LinkTable:
         return tuple(self._entries.values())
 
     def entry_by(self, link: str) -> LinkEntry | None:
-        """Return the entry of a link, whatever its status."""
+        """Return the entry of a link with this address, or None."""
         return next((entry for entry in self._entries.values() if entry.link == link), None)
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:

@@ -100,7 +100,7 @@ class ResolveCore:
         return self._stubs.url(self.node_of(to))
 
     def is_local(self, address: str) -> bool:
-        """Return whether an address belongs, or belonged, to a component of this runtime."""
+        """Return whether an address is, or was, that of a component of this runtime."""
         return runtime_of(address) in self._local or is_below(address, self._config.runtime)
 
     def live_link(self, entity: str) -> str | None:
@@ -214,14 +214,14 @@ class ResolveCore:
             self._stubs.deployed(url, now)
 
     def stub_failed(self, url: str, why: str, now: float, *, is_absent: bool = False) -> None:
-        """Note that a requested stub could not be deployed, or does not exist."""
+        """Handle that a requested stub could not be deployed, or does not exist (`is_absent`)."""
         self._links.gone(url, now)
         code = Code.NOT_FOUND if is_absent else Code.UNAVAILABLE
         self._stubs.failed(url, why, now, code)
         self._answer_waiters(now)
 
     def stub_gone(self, url: str, now: float) -> None:
-        """Note that a running stub crashed and its sandbox is gone."""
+        """Remove a stub that has crashed, with its routes and links."""
         self._links.gone(url, now)
         self._stubs.crashed(url, now)
         self._answer_waiters(now)

@@ -78,9 +78,9 @@ class RoutesPort:
     # ---- answers to the Message BUS
 
     def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
-        """Answer `ask` with the stub or link that leads to the address.
+        """Answer `ask` with the stub or link (`url`) to which messages for an address are given.
 
-        The answer is valid until a time, unless `forget_routes` is called before.
+        The answer is valid until the time `until`, or until `forget_routes` is called.
         """
 
     def no_route(
@@ -105,7 +105,7 @@ class RoutesPort:
         """Refuse further messages over a link."""
 
     def set_owner(self, entity: str, owner: str | None) -> None:
-        """Answer `ask_owner`; None means that no registry names an owner."""
+        """Answer `ask_owner` with the runtime that owns an entity; None: no registry names it."""
 
     def forget_owner(self, entity: str) -> None:
         """Withdraw the answer to `ask_owner`, since the owner may have changed."""
@@ -247,7 +247,7 @@ class ResolveJobs:
         self._port.step(job.step(Trigger.ASKED))
 
     def answer(self, key: str, why: str) -> None:
-        """Begin and end a search whose result is known already; an open search is not changed."""
+        """Trace a search whose result is known already; an open search is not changed."""
         if key not in self._open:
             self.begin(key)
             self.decide(key, Trigger.ATTACH, why)
