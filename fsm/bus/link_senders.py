@@ -182,13 +182,13 @@ class LinkSenders(Generic[T]):
     def set_owner(
         self, entity: str, owner: str | None
     ) -> tuple[list[RowChanged], list[tuple[T, bool]]]:
-        """Note the runtime that owns an entity according to its domain's registry.
+        """Note the runtime that owns a hyperty or object according to its domain's registry.
 
-        Only the links on which the entity sends are affected.
+        Only the links on which the hyperty or object sends are affected.
 
         Args:
-            entity: Address of the entity.
-            owner: Address of the runtime; None: no runtime owns the entity.
+            entity: Address of the hyperty or object.
+            owner: Address of the runtime; None: no runtime owns the hyperty or object.
 
         Returns:
             The table changes for the trace, and the messages that no longer wait. Each message has

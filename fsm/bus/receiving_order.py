@@ -254,7 +254,7 @@ class PairOrderCore(Generic[T]):
         return self._release_due(message, lambda waiting: state.has(waiting.last))
 
     def expects(self, from_: str, to: str, link: str) -> None:
-        """Forget the announcement on a link for a sender and receiver, since a new one is wanted."""
+        """Forget the announcement of a sender on a link, since a new one will be requested."""
         state = self._pairs.get((from_, to))
         if state is not None:
             state.links.discard(link)

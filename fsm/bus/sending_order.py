@@ -14,7 +14,7 @@ which they were submitted. The procedure at a change depends on the former route
 
 A stub returns messages that it could not deliver. They are routed again before all messages that
 have not been sent yet. Neither message order nor the end of a wait depends on the speed of node or
-link. Only a crashed stub returns no messages; the core waits for it at most `REPLY_TIMEOUT`.
+link. Only a crashed stub returns no messages; `PairPathCore` waits at most `REPLY_TIMEOUT` for it.
 Class `ChildPaths` chooses node or link for messages to the children of data objects.
 """
 
@@ -329,7 +329,7 @@ class PairPathCore:
         return released
 
     def _go(self, pair: _Pair, forward: Forward, now: float, *, is_back: bool) -> Forward:
-        """Return the instruction to send a message, perhaps first through the former link's stub."""
+        """Return the instruction to send a message, if necessary through the former link first."""
         path, message, route = self._paths[pair], forward.message, forward.route
         path.at = now
         if is_p2p_part(path.route) and route != path.route:

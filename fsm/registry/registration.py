@@ -1,9 +1,9 @@
 """The domain registry's table of records: registration, update, expiry, search.
 
-A record describes a registered hyperty or data object. The core changes records in memory; its host
-writes each change to disk before it sends the resulting messages (I-G3). Times are seconds since
-the epoch, because records outlive the process. Records expire without a keep-alive (I-G4); a change
-of status that is visible to other runtimes is reported (I-G5).
+A record describes a registered hyperty or data object. `RegistrationCore` changes the records in
+memory; its host writes each change to disk before it sends the resulting messages (I-G3). Times are
+seconds since the epoch, because records outlive the process. Records expire without a keep-alive
+(I-G4); a change of status that is visible to other runtimes is reported (I-G5).
 """
 
 from bisect import bisect_left

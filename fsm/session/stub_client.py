@@ -115,7 +115,7 @@ class StubPort(Protocol):
         """Trace that a message waits for the session."""
 
     def released(self, message: Message) -> None:
-        """Trace that a message no longer waits; the core then sends or refuses it."""
+        """Trace that a message no longer waits, since it will now be sent or refused."""
 
     def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None

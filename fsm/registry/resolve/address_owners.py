@@ -35,15 +35,15 @@ class RecordCache:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def is_known(self, entity: str, now: float) -> bool:
-        """Return whether the cache knows the record of an entity, or that no record exists."""
+        """Return whether the cache knows the record of an address, or that no record exists."""
         return now < self.good_until(entity)
 
     def find(self, entity: str, now: float) -> Record | None:
-        """Return the record of an entity from the cache, or None."""
+        """Return the record of a hyperty or object from the cache, or None."""
         return self._entries[entity][0] if self.is_known(entity, now) else None
 
     def good_until(self, entity: str) -> float:
-        """Return the time until which the cache's knowledge about an entity is valid."""
+        """Return the time until which the cache's knowledge about a hyperty or object is valid."""
         return self._entries[entity][1] if entity in self._entries else -math.inf
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
@@ -54,7 +54,7 @@ class RecordCache:
         self._keep(entity, (record, now + seconds, False))
 
     def away(self, entity: str, now: float) -> None:
-        """Note a report that an entity is not live; answers to earlier requests are ignored."""
+        """Note a report that a record is not live; answers to earlier requests are ignored."""
         self._keep(entity, (None, now + REPLY_TIMEOUT, True))
 
     def forget(self, entity: str) -> None:
@@ -103,7 +103,7 @@ class AddressOwners:
 
     Args:
         port: The host.
-        records: The records of remote entities that were read for other reasons.
+        records: The records of remote hyperties and objects that were read for other reasons.
     """
 
     def __init__(self, port: RoutesPort, records: RecordCache) -> None:
@@ -114,7 +114,7 @@ class AddressOwners:
         self._alarms: Final = Alarms[str]()
 
     def ask(self, entity: str, remote: str, now: float) -> None:
-        """Report the owner of an entity in whose name `remote` sends; read the record if needed."""
+        """Report the owner of an address from which `remote` sends; read the record if needed."""
         owner, fresh_until, until = self._known.get(entity, _NO_OWNER)
         if now < (until if owner == remote else fresh_until):
             self._port.set_owner(entity, owner)
@@ -127,7 +127,7 @@ class AddressOwners:
             self._port.read_owner(entity)
 
     def read(self, entity: str, record: Record | None, now: float, *, is_answered: bool) -> None:
-        """Handle the result of reading an entity's record; a missing record is read once more.
+        """Handle the result of reading a record; a missing record is read once more.
 
         If no registry answers, no owner is reported: the Message BUS has a deadline of its own.
         """
@@ -153,7 +153,7 @@ class AddressOwners:
             self.doubt(entity)
 
     def doubt(self, entity: str) -> None:
-        """Forget the owner of an entity whose record may have changed."""
+        """Forget the owner of a hyperty or object whose record may have changed."""
         question = self._asked.get(entity)
         if question is not None and question.again == math.inf:
             question.is_stale = True

@@ -96,7 +96,7 @@ class Deployment(Enum):
 
 @attrs.define(slots=True)
 class LinkEntry:
-    """Entry of the link table: the link to one remote runtime, and the entities that it reaches.
+    """Link to one remote runtime, with the hyperties and data objects (entities) that it reaches.
 
     Attributes:
         stub: Address of this runtime's P2P stub: the requester stub or the handler stub.
@@ -317,14 +317,14 @@ def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
 class LinkEntities:
     """Knows which entities (hyperties and data objects) each link reaches.
 
-    It also reads the records of entities that a remote registry lists, to confirm the list. The
+    It also reads the records of those that a remote registry lists, to confirm the list. The
     lengths of lists, and the rate and time limit of the reads, limit the memory.
 
     Args:
         port: The host.
         entries: The links by remote runtime; the link table owns them, and calls `forget` for each
             that is removed.
-        jobs: The open searches, which may wait for a link to an entity or read a record, too.
+        jobs: The open searches for links, which may wait for a link or read a record, too.
         records: The known records.
     """
 
@@ -351,11 +351,11 @@ class LinkEntities:
         return self._remote_of.get(entity, entity)
 
     def entry_of(self, entity: str) -> LinkEntry | None:
-        """Return the link to which an entity is bound, or None."""
+        """Return the link to which a hyperty or object is bound, or None."""
         return self._entries.get(self._remote_of.get(entity, ""))
 
     def entry_for(self, entity: str, remote: str) -> LinkEntry | None:
-        """Return the link to a runtime if an entity is or can be bound to it, or None."""
+        """Return the link to a runtime if a hyperty or object is or can be bound to it, or None."""
         entry = self._entries.get(remote)
         has_room = entry is not None and len(entry.entities) < MAX_LINK_ENTITIES
         return entry if has_room or self._remote_of.get(entity) == remote else None
@@ -363,10 +363,10 @@ class LinkEntities:
     # ---- by records
 
     def bind(self, entity: str, remote: str) -> None:
-        """Bind an entity to the link to the runtime that its record names.
+        """Bind a hyperty or object to the link to the runtime that its record names.
 
-        If no link leads to that runtime, or too many entities are bound to the link, the entity is
-        bound to no link.
+        The address is bound to no link if no link leads to that runtime, or too many addresses are
+        bound to the link.
         """
         entry = self._entries.get(remote)
         if entry is not None and self._put(entity, entry):
@@ -375,7 +375,7 @@ class LinkEntities:
             self.unbind(entity)
 
     def unbind(self, entity: str) -> None:
-        """Remove an entity from its link, since it may have moved to another runtime."""
+        """Remove a hyperty or object from its link, since it may have moved to another runtime."""
         entry = self.entry_of(entity)
         if entry is not None:
             self._drop([entity], entry)
@@ -383,7 +383,7 @@ class LinkEntities:
     # ---- by lists
 
     def add_listed(self, urls: Iterable[str], entry: LinkEntry, now: float) -> None:
-        """Bind entities that the remote registry lists, after their records confirm the list."""
+        """Bind addresses that the remote registry lists, after their records confirm the list."""
         known: dict[str, None] = {}
         for entity in urls:
             if self._remote_of.get(entity, entry.remote) != entry.remote:
@@ -399,24 +399,24 @@ class LinkEntities:
         self.tick(now)
 
     def _may_list(self, entity: str, entry: LinkEntry) -> bool:
-        """Return whether a registry may list an entity: it is in its domain and no runtime."""
+        """Return whether a registry may list an address: one of its domain that is no runtime."""
         is_runtime = entity == entry.remote or entity in self._entries
         return address.domain_of(entity) == address.domain_of(entry.remote) and not is_runtime
 
     def remove_listed(self, urls: tuple[str, ...], entry: LinkEntry) -> None:
-        """Remove entities from a link that its remote registry has removed from the list."""
+        """Remove addresses from a link that its remote registry has removed from the list."""
         for entity in urls:
             self._unread.pop((entry.remote, entity), None)
             self._held.pop((entry.remote, entity), None)
         self._drop([each for each in urls if self._remote_of.get(each) == entry.remote], entry)
 
     def freed(self, urls: Iterable[str]) -> list[tuple[str, str]]:
-        """Return which other runtimes list the entities that have left a runtime.
+        """Return which other runtimes list the hyperties and objects that have left a runtime.
 
-        These listings were postponed while the entities were bound to their former runtime.
+        These listings were postponed while the addresses were bound to their former runtime.
 
         Returns:
-            Pairs of a runtime and an entity that it lists; the pairs are not remembered any more.
+            Pairs of a runtime and an address that it lists; the pairs are no longer remembered.
         """
         left = frozenset(urls) if self._held else frozenset[str]()
         claims = [claim for claim in self._held if claim[1] in left]
@@ -425,7 +425,7 @@ class LinkEntities:
         return claims
 
     def look_up(self, entity: str, entry: LinkEntry, now: float) -> None:
-        """Read the record of an entity in whose name a remote runtime sends, unless known."""
+        """Read the record of an address from which a remote runtime sends, unless known."""
         if not address.is_below(entity, entry.remote) and not self._records.is_known(entity, now):
             self._unread[entry.remote, entity] = None
         self.tick(now)
@@ -442,7 +442,7 @@ class LinkEntities:
         return self._next_at if self._unread else math.inf
 
     def tick(self, now: float) -> None:
-        """Read the next records of listed entities, as fast as the limits allow."""
+        """Read the next records of listed hyperties and objects, as fast as the limits allow."""
         while self._unread and self._next_at <= now:
             _, entity = claim = next(iter(self._unread))
             del self._unread[claim]
@@ -454,7 +454,7 @@ class LinkEntities:
     # ---- the end
 
     def forget(self, entry: LinkEntry) -> None:
-        """Forget the bound and listed entities of a link that is removed."""
+        """Forget the bound and listed hyperties and objects of a link that is removed."""
         for entity in entry.entities:
             self._remote_of.pop(entity, None)
         for claims in (self._unread, self._held):
@@ -462,13 +462,13 @@ class LinkEntities:
                 del claims[claim]
 
     def clear(self) -> None:
-        """Forget the entities of all links."""
+        """Forget the hyperties and objects of all links."""
         self._remote_of.clear()
         self._unread.clear()
         self._held.clear()
 
     def _put(self, entity: str, entry: LinkEntry) -> bool:
-        """Bind an entity to a link, within the limit; return whether anything changed."""
+        """Bind a hyperty or object to a link, within the limit; return whether anything changed."""
         if self._remote_of.get(entity) == entry.remote or len(entry.entities) >= MAX_LINK_ENTITIES:
             return False
         former = self.entry_of(entity)
@@ -501,7 +501,7 @@ class LinkTable:
     The searches in `jobs` that wait for a link end when the link is live or removed.
 
     Attributes:
-        entities: The entities that the links reach.
+        entities: The hyperties and objects that the links reach.
     """
 
     def __init__(
@@ -528,7 +528,7 @@ class LinkTable:
         return next((entry for entry in self._entries.values() if entry.link == link), None)
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return the link to a runtime, or to one of its entities, that belongs to a stub (P2P-18).
+        """Return the link to a runtime or to an address in it that belongs to a stub (P2P-18).
 
         The stub itself asks, for the status of the link that it handles.
         """
@@ -536,12 +536,12 @@ class LinkTable:
         return None if entry is None else entry.row_for(stub)
 
     def live_link(self, entity: str) -> str | None:
-        """Return the address of the live link to an entity or remote runtime, or None."""
+        """Return the address of the live link to a hyperty or object or remote runtime, or None."""
         entry = self._entries.get(self.entities.remote_of(entity))
         return entry.url if entry is not None and entry.is_live else None
 
     def witness(self, link: str, entity: str, now: float) -> None:
-        """Read the record of an entity in whose name messages come over a link, unless known."""
+        """Read the record of an address from which messages come over a link, unless known."""
         entry = self.entry_by(link)
         if entry is not None:
             self.entities.look_up(entity, entry, now)
@@ -549,7 +549,7 @@ class LinkTable:
     def list_entities(
         self, remote: str, added: tuple[str, ...], removed: tuple[str, ...], now: float
     ) -> None:
-        """Handle another registry's report of added and removed entities (P2P-25)."""
+        """Handle another registry's report of added and removed hyperties and objects (P2P-25)."""
         entry = self._entries.get(remote)
         if entry is None:
             return
@@ -579,7 +579,7 @@ class LinkTable:
         return True
 
     def disproved(self, plan: RequesterPlan, now: float) -> None:
-        """End a link that was requested because of a wrong hint, unless it reaches an entity."""
+        """End a link that was requested because of a wrong hint, unless an address needs it."""
         entry = self._entries.get(plan.remote)
         if entry is None or entry.plan is not plan or entry.entities:
             return
@@ -889,7 +889,7 @@ class LinkTable:
         return min([self.entities.deadline(), *untils])
 
     def tick(self, now: float) -> None:
-        """Reconnect lost links, remove links that failed, read the records of listed entities."""
+        """Reconnect lost links, remove links that failed, read the records of listed addresses."""
         for entry in self.entries():
             if entry.fails_at <= now:
                 if entry.beside is not None:
@@ -918,7 +918,7 @@ class LinkTable:
                 self._port.unregister_link(entry.link)
 
     def _remove(self, entry: LinkEntry, now: float) -> None:
-        """Remove a link with its stub and entities (P2P-28), or continue with the second link."""
+        """Remove a link with all its data (P2P-28), or continue with the second link, if any."""
         if entry.yielding is not None:
             self._resume(entry, entry.yielding, now)
             return

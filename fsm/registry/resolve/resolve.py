@@ -79,7 +79,7 @@ class ResolveCore:
         return self._links.entries()
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return the link to a runtime, or to one of its entities, that belongs to a stub (P2P-18).
+        """Return the link to a runtime or to an address in it that belongs to a stub (P2P-18).
 
         The stub itself asks, for the status of the link that it handles.
         """
@@ -104,20 +104,20 @@ class ResolveCore:
         return runtime_of(address) in self._local or is_below(address, self._config.runtime)
 
     def live_link(self, entity: str) -> str | None:
-        """Return the live link that leads to an entity, or to a runtime, or None."""
+        """Return the live link that leads to a hyperty or object, or to a runtime, or None."""
         return self._links.live_link(entity)
 
     def speaks_for(self, link: str, part: str, who: str, now: float) -> bool | None:
-        """Return whether a component of a linked runtime may send in the name of an entity.
+        """Return whether a component of a linked runtime may send in the name of an address.
 
-        A component of the linked runtime may send for the entities below that runtime's address.
-        Otherwise the entity itself must be the sender, and its registry record must name the linked
-        runtime, as a node would check (P2P-30).
+        A component of the linked runtime may send for all addresses below that runtime's. Otherwise
+        the address must be the sender's own, and its registry record must name the linked runtime,
+        as a node would check (P2P-30).
 
         Args:
             link: Address of the link.
             part: Address of the sending component.
-            who: Address of the entity.
+            who: Address of the hyperty or object.
             now: Seconds on the host's clock.
 
         Returns:
@@ -172,7 +172,7 @@ class ResolveCore:
             self._ask_link(to, intent, now, hint)
 
     def seek_link(self, entity: str, now: float) -> None:
-        """Begin to set up a link to the runtime of an entity, if allowed; no message waits."""
+        """Begin to set up a link to the runtime of an address, if allowed; no message waits."""
         runtime = runtime_of(entity)
         if not (self.is_local(entity) or is_backend(entity) or self.live_link(runtime)):
             self._seek(runtime, Intent.LINK, None, now)
@@ -269,12 +269,12 @@ class ResolveCore:
     def entities_listed(
         self, remote: str, there: tuple[str, ...], gone: tuple[str, ...], now: float
     ) -> None:
-        """Handle a linked registry's report of added and removed entities (M-08, M-09)."""
+        """Handle a linked registry's report of added and removed addresses (M-08, M-09)."""
         self._links.list_entities(remote, there, gone, now)
         self._answer_waiters(now)
 
     def witness(self, link: str, entity: str, now: float) -> None:
-        """Read the record of an entity in whose name messages come over a link (P2P-30)."""
+        """Read the record of an address from which messages come over a link (P2P-30)."""
         self._links.witness(link, entity, now)
 
     # ---- inputs: records
@@ -302,7 +302,7 @@ class ResolveCore:
         self._answer_waiters(now)
 
     def ask_owner(self, entity: str, remote: str, now: float) -> None:
-        """Find the runtime that owns an entity in whose name `remote` sends (I-B10).
+        """Find the runtime that owns a hyperty or object in whose name `remote` sends (I-B10).
 
         The host gets the answer by the call `set_owner`.
         """
@@ -379,12 +379,12 @@ class ResolveCore:
     # ---- searches for links
 
     def _use(self, entity: str) -> P2pUse:
-        """Return the link policy for an entity, by its address and its runtime, if known."""
+        """Return the link policy for an address, by the address and its runtime, if known."""
         entry = self._links.entities.entry_of(entity)
         return self._config.link_policy.of(*([entry.remote] if entry is not None else []), entity)
 
     def _seek(self, entity: str, intent: Intent, hint: LinkHint | None, now: float) -> None:
-        """Begin to search for a P2P link to an entity, if intent and link policy allow one."""
+        """Begin to search for a P2P link to an address, if intent and link policy allow one."""
         key, use = link_key(entity), self._use(entity)
         is_due = intent is Intent.REACH and use is not P2pUse.WHEN_ASKED
         is_wanted = (is_due or intent is Intent.LINK) and use is not P2pUse.NEVER
@@ -405,7 +405,7 @@ class ResolveCore:
     def _follow(self, entity: str, hint: LinkHint, now: float) -> None:
         """Begin to set up a link that a hint describes, while the record is read (RES-16).
 
-        Messages to the entity use the link only after the record has confirmed the hint.
+        Messages to the hyperty or object use the link only after the record has confirmed the hint.
         """
         plan = plan_of_hint(entity, hint)
         if isinstance(plan, str):
@@ -430,7 +430,7 @@ class ResolveCore:
             self._set_up(entity, former, now)
 
     def _verify_hint(self, entity: str, record: Record | None, now: float) -> None:
-        """Compare a hint that was used with the entity's record; end the link if they differ."""
+        """Compare a hint that was used with the registry record; end the link if they differ."""
         plan = self._hinted.pop(entity, None)
         if plan is None or (record is not None and plan_of(record) == plan):
             return

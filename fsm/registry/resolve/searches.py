@@ -73,7 +73,7 @@ class RoutesPort:
         """Report that a record names a stub that is no P2P requester stub."""
 
     def refuse_hint(self, entity: str, why: str) -> None:
-        """Report that the record of an entity does not confirm a hint for a link (RES-16)."""
+        """Report that a registry record does not confirm a hint for a link (RES-16)."""
 
     # ---- answers to the Message BUS
 
@@ -105,7 +105,7 @@ class RoutesPort:
         """Refuse further messages over a link."""
 
     def set_owner(self, entity: str, owner: str | None) -> None:
-        """Answer `ask_owner` with the runtime that owns an entity; None: no registry names it."""
+        """Answer `ask_owner` with the runtime that owns an address; None: no registry knows it."""
 
     def forget_owner(self, entity: str) -> None:
         """Withdraw the answer to `ask_owner`, since the owner may have changed."""
@@ -162,13 +162,13 @@ class RoutesPort:
         """Order a waiting requester stub to continue: the peer's link has failed (P2P-27)."""
 
     def link_up(self, remote: str, link: str) -> None:
-        """Exchange lists of entities over a link that is live now (P2P-23)."""
+        """Exchange lists of hyperties and objects over a link that is live now (P2P-23)."""
 
     def link_down(self, remote: str) -> None:
         """Stop the exchange of lists over a link that is no longer live but may come back."""
 
     def link_gone(self, remote: str) -> None:
-        """Forget the entities of a runtime whose link is removed."""
+        """Forget the hyperties and objects of a runtime whose link is removed."""
 
 
 WaitingAsk: TypeAlias = tuple[str, Intent, str]
@@ -218,7 +218,7 @@ def node_key(domain: str) -> str:
 
 
 def link_key(entity: str) -> str:
-    """Return the key of the search for a direct link to an entity."""
+    """Return the key of the search for a direct link to a hyperty or object."""
     return f"{_LINK}{entity}"
 
 
@@ -279,7 +279,7 @@ class ResolveJobs:
         return self._alarms.deadline()
 
     def late(self, now: float) -> list[str]:
-        """Return the entities whose records have not come in time."""
+        """Return the hyperties and objects whose records have not come in time."""
         return [key.removeprefix(_LINK) for key in self._alarms.due(now)]
 
     def end_links(self, why: str) -> None:
