@@ -31,12 +31,12 @@ from specs.reply_code import Code
 
 
 def chunk_count(size: int) -> int:
-    """Return the number of chunks of a body."""
+    """Return the number of chunks into which a body of `size` bytes is divided."""
     return -(-size // limits.CHUNK_BYTES)
 
 
 def chunk_size(size: int, index: int) -> int:
-    """Return the number of bytes of one chunk; all but the last are equal.
+    """Return the number of bytes of a chunk; all chunks except the last have the same size.
 
     Args:
         size: Bytes of the body.

@@ -266,7 +266,7 @@ class PairOrderCore(Generic[T]):
         return state is not None and link in state.links and not waits
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         if not self._waiting:
             return math.inf
         times = (each.until for waiting in self._waiting.values() for each in waiting)

@@ -314,7 +314,7 @@ class PairPathCore:
         return Behind(from_, to, last or top, top, age, answers)
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         return next(iter(self._drained.values()), math.inf)
 
     def tick(self, now: float) -> list[Forward]:
@@ -490,7 +490,7 @@ class ChildPaths:
                 row.until = min(row.until, now + CHILD_WAIT)
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         return min((row.until for row in self._rows.values()), default=math.inf)
 
     def tick(self, now: float) -> list[Message]:

@@ -42,7 +42,7 @@ class ForeignPort(Protocol):
         """Trace a state machine transition of a deployment."""
 
     def open(self, stub: str, domain: str, token: str | None) -> None:
-        """Start a sandbox for a stub; report by `sandbox_ready` or `sandbox_gone`.
+        """Start a sandbox for a stub; then call `sandbox_ready` or `sandbox_gone`.
 
         Args:
             stub: Address of the stub.
@@ -54,7 +54,7 @@ class ForeignPort(Protocol):
         """Deliver a message to a stub; on failure, `sandbox_full` or `sandbox_unreachable`."""
 
     def end(self, stub: str, why: str) -> None:
-        """End a sandbox in any state; report by `sandbox_gone`."""
+        """End a sandbox in any state; then call `sandbox_gone`."""
 
     def pass_on(self, domain: str, stub: str, message: Message) -> None:
         """Check and route a message that a stub has forwarded, as if it came over the network."""

@@ -136,7 +136,7 @@ class OpenShares(Generic[T]):
         return not self._total and not self._waiting
 
     def enter(self, sender: str) -> bool:
-        """Count a request as open; return False if the request must wait instead."""
+        """Count a request of a sender as open; return False if the request must wait instead."""
         count = self._open.get(sender, 0)
         if sender in self._waiting or self._total >= self._most or count >= self._each:
             return False

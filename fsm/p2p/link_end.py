@@ -83,7 +83,7 @@ _LATER: Final = re.compile(r"negotiation-([1-9][0-9]{0,8})(?:-|\Z)")
 
 
 def negotiation_of(status: str) -> int:
-    """Return the number of the negotiation in the status of a Connection object."""
+    """Return the number of the negotiation that the status of a Connection object contains."""
     match = _LATER.match(status)
     return FIRST if match is None else int(match[1])
 
@@ -201,7 +201,7 @@ class LinkPort(Protocol):
         """Answer a command of the registry (M-11, M-12)."""
 
     def ask_row(self) -> None:
-        """Ask the registry for its entry of the remote runtime; answer by `row_reported`."""
+        """Ask the registry for its entry of the remote runtime; then call `row_reported`."""
 
     def create_object(self) -> None:
         """Create this runtime's Connection object (M-32)."""
@@ -219,7 +219,7 @@ class LinkPort(Protocol):
         """Accept only connections with the certificate of the peer, which is now known."""
 
     def listen(self, offer: str | None = None) -> None:
-        """Open listeners and a data channel; report by `candidates_ready`, then `ice_found`.
+        """Open listeners and a data channel; then call `candidates_ready`, later `ice_found`.
 
         Args:
             offer: The peer's session description to answer; None: the peer has sent none.
@@ -240,7 +240,7 @@ class LinkPort(Protocol):
         """Pass an ICE candidate of the peer to the data channel."""
 
     def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
-        """Dial a candidate of the peer; report by `link_opened` or `dial_failed`."""
+        """Dial a candidate of the peer; then call `link_opened` or `dial_failed`."""
 
     def request_dial(self, status: str) -> None:
         """Write into this runtime's object that the peer cannot be reached and should dial (M-40).
@@ -544,7 +544,7 @@ class LinkEnd:
         return self._peer.is_same_end(standing)
 
     def _believe(self, standing: Standing) -> None:
-        """Accept the proven identity of the peer, or end the set-up if that is not trusted.
+        """Accept the proven identity of the peer, or end the set-up if the peer is not trusted.
 
         The peer must keep its first certificate for the whole life of the link.
         """

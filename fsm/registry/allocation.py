@@ -134,7 +134,7 @@ class AddressReuse:
         self._kept[address] = purpose
 
     def take_alike(self, purpose: Purpose) -> str | None:
-        """Remove and return an address with the same use; None if there is none (a soft miss)."""
+        """Remove and return an address with the same former use, or None (a soft miss)."""
         if purpose.descriptor is None:
             return None
         matches = (address for address, kept in self._kept.items() if kept == purpose)
@@ -178,7 +178,7 @@ class AllocationPort(Protocol):
         """Trace that an address has got or lost an owner."""
 
     def taken(self, addresses: tuple[str, ...]) -> None:
-        """Handle that addresses have got an owner."""
+        """Handle that addresses have an owner from now on."""
 
     def freed(self, addresses: tuple[str, ...]) -> None:
         """Handle that addresses have no owner any more; the list may be empty."""

@@ -92,7 +92,7 @@ class StubPort(Protocol):
         """Trace a state machine transition; also report transitions of the connection."""
 
     def dial(self) -> None:
-        """Open a link to the node; report success by `dialled` and failure by `lose_link`."""
+        """Open a link to the node; then call `dialled`, or `lose_link` on failure."""
 
     def hang_up(self) -> None:
         """Stop dialling, or close the link, without a report."""
@@ -109,7 +109,7 @@ class StubPort(Protocol):
         """
 
     def write(self, message: Message) -> None:
-        """Send a message over the link; report it by `note_written`, or `forget` if impossible."""
+        """Send a message over the link; then call `note_written`, or `forget` on failure."""
 
     def queued(self, message: Message) -> None:
         """Trace that a message waits for the session."""
@@ -249,7 +249,7 @@ class _StubOutbox:
             self.unwritten.remove(message)
 
     def flush(self, now: float) -> None:
-        """Give waiting messages to the link, oldest first, as far as the node accepts them."""
+        """Give waiting messages to the link, oldest first, as far as the rate limit permits."""
         while self.waiting and self._may_send(now):
             message = self.waiting.popleft()
             self.unwritten.append(message)
@@ -545,7 +545,7 @@ class StubClientCore:
         self._port.dial()
 
     def dialled(self, now: float) -> None:
-        """Request the session, since the link is open."""
+        """Request the session from the node, since the link is open now."""
         if self.link is not machines.LinkState.DIALLING:
             self._port.hang_up()
             return
@@ -601,7 +601,10 @@ class StubClientCore:
             self._hang_up(why, now)
 
     def _is_final(self, answer: SessionAnswered, now: float) -> bool:
-        """Return whether a refusal is lasting; repeated refusals of many logins count as such."""
+        """Return whether the node's refusal of the session is final, so that retries are useless.
+
+        Repeated refusals of several logins over some time count as final, too.
+        """
         if answer.is_passing:
             return False
         if answer.code == Code.UNAUTHENTICATED and answer.login:

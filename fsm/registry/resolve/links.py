@@ -207,7 +207,7 @@ class LinkEntry:
             port.link_up(self.remote, self.link)
 
     def yield_to(self, port: RoutesPort, winner: "LinkEntry", now: float) -> None:
-        """Let the peer's link win a simultaneous open, and wait as its second link.
+        """Let the peer's request for a link win over this one, which waits as the second link.
 
         If the requester stub is not deployed yet, it will not be. If the deployment is running, the
         stub gets the order to yield afterwards.
@@ -621,7 +621,7 @@ class LinkTable:
                 self._remove(entry, now)
 
     def over(self, stub: str, link: str, now: float) -> None:
-        """Remove a link that has ended and will not be restored, as its stub reports (I-P19)."""
+        """Remove a link that, as its stub reports, has ended and will not be restored (I-P19)."""
         for entry in self.entries():
             if entry.stub == stub and entry.link == link:
                 self._remove(entry, now)
@@ -632,7 +632,7 @@ class LinkTable:
                 return
 
     def forged(self, link: str, now: float) -> None:
-        """End all links to a peer that uses foreign sender addresses; refuse new links for a while.
+        """End all links to a peer that sends from addresses of others; refuse new ones for a while.
 
         Args:
             link: Address of the link by which such messages came.
@@ -779,7 +779,7 @@ class LinkTable:
         self._let_go(old)
 
     def _end_beside(self, entry: LinkEntry, rival: LinkEntry) -> None:
-        """Remove the second link of an entry."""
+        """Remove the second link to a runtime, so that only the first is left."""
         entry.beside = None
         self._end_stray(rival.stub, rival.link)
 

@@ -195,7 +195,7 @@ class NodeStubs:
     # ---- release of idle stubs (PFY-03)
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         return min((self._idle_at(*each) for each in self._rows.items()), default=math.inf)
 
     def tick(self, now: float) -> None:

@@ -257,7 +257,7 @@ class ResolveCore:
         self._answer_waiters(now)
 
     def link_over(self, stub: str, link: str, now: float) -> None:
-        """Remove a link of a handler stub that has ended and will not come back."""
+        """Remove a link of a handler stub that has ended and will not be restored."""
         self._links.over(stub, link, now)
         self._answer_waiters(now)
 
@@ -456,7 +456,7 @@ class ResolveCore:
             self._port.refuse_stub(stub, why)
 
     def _join(self, entity: str, entry: LinkEntry | None) -> None:
-        """Let the search for a link wait for an existing entry, or end if there is none."""
+        """Let the search for a link wait for an existing link, or end if none leads there."""
         key = link_key(entity)
         if entry is None:
             self._jobs.decide(key, Trigger.NONE, "no link to where it lives")

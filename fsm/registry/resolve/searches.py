@@ -92,7 +92,7 @@ class RoutesPort:
         """Forget every route that was answered before."""
 
     def release(self, url: str, domain: str, number: int) -> None:
-        """Forget the routes through a stub unless it is in use; answer by `stub_released`.
+        """Forget the routes through a stub unless it is in use; then call `stub_released`.
 
         The stub is in use if requests through it are open, or subscriptions in its domain exist.
         Each call has another number.
@@ -113,7 +113,7 @@ class RoutesPort:
     # ---- stubs
 
     def deploy(self, url: str, plan: StubPlan) -> None:
-        """Deploy a stub; answer by `stub_deployed` or `stub_failed`."""
+        """Deploy a stub; then call `stub_deployed` or `stub_failed`."""
 
     def undeploy(self, url: str) -> None:
         """Remove a stub with all its listeners (STB-16)."""
@@ -130,13 +130,13 @@ class RoutesPort:
     # ---- requests
 
     def read_record(self, entity: str) -> None:
-        """Read a record from its domain's registry (M-25, I-R10); answer by `record_read`."""
+        """Read a record from its domain's registry (M-25, I-R10); then call `record_read`."""
 
     def read_owner(self, entity: str) -> None:
-        """Read a record to learn the owner of an address (M-25); answer by `owner_read`."""
+        """Read a record to learn the owner of an address (M-25); then call `owner_read`."""
 
     def set_path(self, url: str) -> None:
-        """Subscribe at the runtime's node to messages for `url` (M-03); answer by `path_set`."""
+        """Subscribe at the runtime's node to messages for `url` (M-03); then call `path_set`."""
 
     def remove_path(self, url: str) -> None:
         """Unsubscribe at the runtime's node from messages for `url` (M-04)."""
@@ -144,7 +144,7 @@ class RoutesPort:
     # ---- direct links
 
     def register_link(self, link: str, handler: str) -> None:
-        """Set the listeners of a handler's link (M-05, I-P17); answer by `link_registered`."""
+        """Set the listeners of a handler's link (M-05, I-P17); then call `link_registered`."""
 
     def unregister_link(self, link: str) -> None:
         """Remove the Message BUS listener of a link (I-P19)."""
