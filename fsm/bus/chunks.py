@@ -178,7 +178,7 @@ class TransferBudget:
         self._arriving[peer] += 1
 
     def leave(self, peer: str) -> None:
-        """Count a transfer no longer among those with missing chunks: it is complete or has ended.
+        """Note that a transfer has all its chunks or has ended, so that another may begin.
 
         Args:
             peer: Name of the peer.

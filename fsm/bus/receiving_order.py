@@ -205,7 +205,7 @@ class PairOrderCore(Generic[T]):
         return []
 
     def _is_after(self, behind: Behind, message: Message) -> bool:
-        """Return whether a message by the node is newer than the messages of an announcement."""
+        """Return whether a message by the node is newer than the messages that were announced."""
         if not message.is_response:
             return message.id > behind.top
         if not _is_by_runtime(message):

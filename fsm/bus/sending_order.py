@@ -115,7 +115,10 @@ class _Path:
         return self.draining is None and not (self.returned or self.held)
 
     def drain(self, forward: Forward) -> None:
-        """Note the message that a link's stub will return when empty; returned messages wait."""
+        """Note that a message was given to a link's stub, which returns it after all earlier ones.
+
+        Messages that were returned before wait for that.
+        """
         self.draining, self.then = key_of(forward.message), forward.route
         self.stalled, self.returned = self.returned, {}
 
@@ -196,7 +199,7 @@ class PairPathCore:
         return sum(len(path.held) for path in self._paths.values())
 
     def waits(self, message: Message) -> bool:
-        """Return whether a message that a stub returned has a new route and waits to be sent.
+        """Return whether a message that a stub has returned is already waiting to be sent again.
 
         Args:
             message: The message, or a duplicate of it.

@@ -51,7 +51,7 @@ class ForeignPort(Protocol):
         """
 
     def deliver(self, stub: str, entry: OutboundMessage) -> None:
-        """Deliver a message to a stub; on failure, `sandbox_full` or `sandbox_unreachable`."""
+        """Deliver a message to a stub; otherwise call `sandbox_full` or `sandbox_unreachable`."""
 
     def end(self, stub: str, why: str) -> None:
         """End a sandbox in any state; then call `sandbox_gone`."""

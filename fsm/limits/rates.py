@@ -231,7 +231,7 @@ class FairQueue(Generic[T]):
         return False
 
     def deadline(self) -> float:
-        """Return the time of the next call of `due`; infinity: no submitter is delayed."""
+        """Return the time at which `due` must be called next; infinity: no submitter is delayed."""
         return self._due[0][0] if self._due else math.inf
 
     def due(self, now: float) -> list[T]:

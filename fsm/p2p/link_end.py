@@ -198,7 +198,7 @@ class LinkPort(Protocol):
         """Publish a status event (M-06, M-07)."""
 
     def answer_command(self, code: Code, why: str = "") -> None:
-        """Answer a command of the registry (M-11, M-12)."""
+        """Answer the registry's command to connect, disconnect, yield or resume (M-11, M-12)."""
 
     def ask_row(self) -> None:
         """Ask the registry for its entry of the remote runtime; then call `row_reported`."""
@@ -273,7 +273,7 @@ class LinkPort(Protocol):
         """Delete this runtime's object, stop observing the peer's, stop listening and dialling."""
 
     def end(self) -> None:
-        """Remove the `LinkEnd` object, which has ended."""
+        """Remove the `LinkEnd` object, since the link has ended for good."""
 
 
 class LinkEnd:
@@ -640,7 +640,7 @@ class LinkEnd:
         return is_requesters if is_crossing else opening is Opening.ACCEPTED
 
     def link_lost(self, link: str, loss: Loss, why: str = "", *, now: float) -> None:
-        """Handle the loss of the connection in use: wait for restoration, or end the link."""
+        """Handle the loss of the connection in use: wait to restore the link, or end the link."""
         if link != self._link:
             return
         self._link = None

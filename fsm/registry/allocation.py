@@ -468,7 +468,7 @@ class AllocationCore:
     # ---- addresses that lose their owner
 
     def free_block(self, owner: str, key: str) -> Refused | None:
-        """Release the addresses that were allocated with a key, or one address (M-19, C-46)."""
+        """Release the addresses allocated with a key, or the address that `key` is (M-19, C-46)."""
         block = tuple(self._blocks.get((owner, key), ()))
         if not block:
             return self.free(owner, (key,))

@@ -80,7 +80,7 @@ class Observation(Enum):
 
 @final
 class Names(Enum):
-    """The names that runtimes of the original implementation, and their components, may use."""
+    """Rule for the names of runtimes of the original implementation, and of their components."""
 
     STRICT = "a runtime has a name of one segment, a component belongs to one session"
     LOOSE = "a runtime's name may have slashes, and sessions may share a free component"

@@ -367,8 +367,8 @@ class Touch:
         url: Address of the record.
         by: The runtime whose session sent the request.
         fields: The fields to set; empty: the request only keeps the record alive.
-        is_lasting: As in `Create`.
-        users: As in `Create`.
+        is_lasting: Whether the record outlives the session from now on.
+        users: The users that the record may name; None: any.
     """
 
     url: str
@@ -444,7 +444,7 @@ class Answered:
 
 
 def _wanted_patience(value: JsonObject) -> float:
-    """Return the seconds without keep-alive after which a record wants to expire (`expires`)."""
+    """Return the record's own limit (`expires`) for the seconds without a keep-alive."""
     expires = value.get("expires")
     return float(expires) if isinstance(expires, int | float) and expires > 0 else math.inf
 

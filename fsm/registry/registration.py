@@ -416,7 +416,7 @@ class RegistrationCore:
         self._port.step(entity.step(Trigger.BURY, _ELSEWHERE))
 
     def rest(self) -> None:
-        """End the trace of all records: this node leaves, and other nodes serve the records."""
+        """Trace that all records end here: this node leaves, and other nodes serve the records."""
         for entity in self._entities.values():
             if entity.state in {State.LIVE, State.CREATED}:
                 is_live = entity.state is State.LIVE

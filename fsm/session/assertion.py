@@ -420,7 +420,7 @@ class KeyCacheCore:
         self._tried = -math.inf
 
     def is_due(self, now: float) -> bool:
-        """Return whether the keys must be fetched again."""
+        """Return whether the token issuer's keys must be fetched again, since they are too old."""
         return now - self._got >= self._fresh and self.may_be_tried(now)
 
     def may_be_tried(self, now: float) -> bool:

@@ -162,7 +162,7 @@ class SendWindow:
 
     @property
     def last(self) -> int:
-        """The number of the last message sent."""
+        """The number of the last message that was added to the window."""
         return self.acknowledged + len(self._lines)
 
     def put(self, lines: Iterable[bytes]) -> None:

@@ -809,7 +809,7 @@ _RESTS: Final = {
 
 
 class StubMirror:
-    """Checks the state machine transitions that an untrusted stub reports, by repeating them.
+    """Checks the state machine transitions that an untrusted stub reports, and repeats them here.
 
     Args:
         stub: Address of the stub.

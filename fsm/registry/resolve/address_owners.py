@@ -29,7 +29,7 @@ whether a status report said so. Answers that come after a report may be older t
 
 
 class RecordCache:
-    """Cache of registry records by entity; also remembers for a short time that none exists."""
+    """Cache of registry records by address; also remembers for a short time that none exists."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()

@@ -152,7 +152,7 @@ class LinkEntry:
 
     @property
     def yielding(self) -> "LinkEntry | None":
-        """This runtime's request that waits until the link is live or has failed, or None."""
+        """This runtime's own request for a link that waits for the peer's link, or None."""
         is_own = self.beside is not None and self.beside.role is Role.REQUESTER
         return self.beside if is_own else None
 
@@ -174,7 +174,7 @@ class LinkEntry:
         return self.role is Role.REQUESTER and setting_up
 
     def begin(self, port: RoutesPort, now: float) -> None:
-        """Start the life of the entry: state machine, deadline, trace."""
+        """Start the state machine and the deadline of a new entry, and trace the entry."""
         was_asked = self.role is Role.HANDLER
         port.step(
             self.life.step(p2p_entry.Trigger.INVITED if was_asked else p2p_entry.Trigger.PLANNED)
@@ -222,7 +222,7 @@ class LinkEntry:
             port.suspend(self.stub, self.remote)
 
     def report_while_yielding(self, port: RoutesPort, value: State) -> None:
-        """Handle a status of the requester stub while the link yields, or soon will."""
+        """Handle a status of the requester stub while its request waits for the peer's link."""
         is_first, self.deployment = self.deployment is not Deployment.AT_WORK, Deployment.AT_WORK
         self.yields_due -= value is State.YIELDING
         if is_first:
@@ -267,7 +267,7 @@ class LinkEntry:
         self.deployment = Deployment.AT_WORK
 
     def end(self, port: RoutesPort) -> None:
-        """End the life of the entry: state machine, trace."""
+        """End the state machine of the entry, trace the removal, and report it to the host."""
         port.step(self.life.step(p2p_entry.Trigger.ENDED))
         self.trace(port, Op.DEL)
         port.link_gone(self.remote)
@@ -413,7 +413,7 @@ class LinkEntities:
     def freed(self, urls: Iterable[str]) -> list[tuple[str, str]]:
         """Return which other runtimes list the hyperties and objects that have left a runtime.
 
-        These listings were postponed while the addresses were bound to their former runtime.
+        Such lists were ignored as long as the addresses were bound to their former runtime.
 
         Returns:
             Pairs of a runtime and an address that it lists; the pairs are no longer remembered.
@@ -918,7 +918,7 @@ class LinkTable:
                 self._port.unregister_link(entry.link)
 
     def _remove(self, entry: LinkEntry, now: float) -> None:
-        """Remove a link with all its data (P2P-28), or continue with the second link, if any."""
+        """Remove a link with all its data (P2P-28); if a second link exists, use that instead."""
         if entry.yielding is not None:
             self._resume(entry, entry.yielding, now)
             return

@@ -54,7 +54,7 @@ class _Row:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no message can be waiting in the stub for a connection."""
+        """Whether the stub is not connecting, so that no message can be waiting in it."""
         return self.connection not in _WAITING
 
     def use(self, now: float) -> None:

@@ -121,7 +121,7 @@ class ResolveCore:
             now: Seconds on the host's clock.
 
         Returns:
-            Whether it may. None: unknown, as the link is not live, or the record is not read yet.
+            None: not known yet, since the link is not live, or the record has not been read.
         """
         entry = self._links.entry_by(link)
         if entry is None or not (part == who or is_below(part, entry.remote)):
