@@ -1,1 +1,1 @@
-"""The next hop of a message: routing, open requests, order, duplicates."""
+"""Message routing: listeners, next hops, open requests, message order, duplicates, large bodies."""

@@ -1,13 +1,13 @@
-"""Transfers of large bodies in chunks, at the passive end, which stores them (P2P-21, P2P-22).
+"""Transfers of large message bodies in chunks: the runtime that stores the body (P2P-21, P2P-22).
 
-The requester is the active end in both directions. It sends the body of a request in further
-requests, one for each chunk. The receiver assembles the chunks, and the original request then gets
-the whole body. The body of an answer is held by its sender, and the requester reads it chunk by
-chunk. Chunks must arrive in order and once: any other chunk ends its transfer, and the requester is
-refused once.
+The requester controls the transfers in both directions. It uploads the body of a large request in
+further requests, one for each chunk. The responder assembles the chunks and then handles the
+original request with the whole body. The responder stores the body of a large answer, and the
+requester downloads it chunk by chunk. Each uploaded chunk must arrive once and in order: any other
+chunk ends its transfer, and the responder refuses it.
 
-The received bytes show whether a transfer is complete, so it has no other states. One
-`TransferBudget` counts the memory of all transfers of a runtime.
+The number of received bytes shows whether an upload is complete, so a transfer needs no other
+state. One `TransferBudget` counts the memory of all transfers of a runtime.
 """
 
 import math
@@ -31,12 +31,12 @@ from specs.reply_code import Code
 
 
 def chunk_count(size: int) -> int:
-    """Return the number of chunks of a body."""
+    """Return the number of chunks into which a body of `size` bytes is divided."""
     return -(-size // limits.CHUNK_BYTES)
 
 
 def chunk_size(size: int, index: int) -> int:
-    """Return the number of bytes of one chunk; all but the last are equal.
+    """Return the number of bytes of a chunk; all chunks except the last have the same size.
 
     Args:
         size: Bytes of the body.
@@ -46,7 +46,7 @@ def chunk_size(size: int, index: int) -> int:
 
 
 def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
-    """Return one chunk of a body.
+    """Return a chunk of a body, encoded in base64 for a message.
 
     Args:
         body: The body.
@@ -63,7 +63,7 @@ def chunk_of(body: bytes | bytearray, transfer: int, index: int) -> Chunk:
 
 
 def chunk_entry(body: bytes, transfer: int) -> ChunkedBody:
-    """Return the entry of a message that replaces the message's body.
+    """Return the description (size and digest) that a message carries in place of a large body.
 
     Args:
         body: The body.
@@ -73,10 +73,10 @@ def chunk_entry(body: bytes, transfer: int) -> ChunkedBody:
 
 
 def data_in(chunk: Chunk) -> bytes:
-    """Return the bytes of a chunk.
+    """Return the decoded bytes of a chunk.
 
     Raises:
-        BadMessageError: They are not base64, or not as many as belong to its place.
+        BadMessageError: The data is not base64, or has not the size of the chunk with this index.
     """
     try:
         data = b"".join(b64decode(text, validate=True) for text in chunk.data)
@@ -92,10 +92,10 @@ def join_chunks(chunks: Sequence[bytes], entry: ChunkedBody) -> bytes:
 
     Args:
         chunks: The bytes of each chunk, in order.
-        entry: The entry that replaces the body.
+        entry: The size and digest that the answer carries in place of the body.
 
     Raises:
-        BadMessageError: 400: it was altered.
+        BadMessageError: 400: the body was altered.
     """
     body = b"".join(chunks)
     if not _has_digest(body, entry):
@@ -111,7 +111,7 @@ def _has_digest(body: bytes | bytearray, entry: ChunkedBody) -> bool:
 
 
 def too_large(limit: int) -> BadMessageError:
-    """Return the refusal of a body of more than `limit` bytes."""
+    """Return the error (413) that refuses a body of more than `limit` bytes."""
     why = f"the body is larger than {limit} bytes, the limit of this runtime"
     return BadMessageError(why, Code.TOO_LARGE)
 
@@ -122,7 +122,7 @@ def latest(begun: float, chunks: int, silence: float = limits.TRANSFER_SILENCE) 
     Args:
         begun: Time at which the transfer began.
         chunks: Number of chunks so far.
-        silence: Seconds for which its peer may be silent.
+        silence: Seconds for which the other runtime may be silent.
     """
     return begun + min(limits.TRANSFER_TIMEOUT, silence + chunks * limits.CHUNK_SECONDS)
 
@@ -135,10 +135,10 @@ _LATER: Final = "other large bodies come first; try again later"
 
 
 class TransferBudget:
-    """Memory for transfers that the peers of one runtime have begun.
+    """Limits on the memory and number of the transfers of one runtime, for each peer and in all.
 
-    A peer is a runtime, identified by its messages. Peers without an identity have one share
-    together.
+    A peer is the runtime that sent the requests of a transfer, identified by its messages. All
+    peers without an identity share the limits of a single peer.
 
     Attributes:
         limit: Largest number of bytes of one body.
@@ -155,14 +155,14 @@ class TransferBudget:
     def enter(self, peer: str, now: float) -> None:
         """Count a new transfer whose chunks have not arrived yet.
 
-        Peers that found no room have their turn in the order of their requests, so a peer that
-        begins transfers without end does not keep others from theirs.
+        Peers that were refused form a queue and are admitted in its order, so a peer that keeps
+        beginning transfers does not exclude the others.
 
         Args:
             peer: Name of the peer.
 
         Raises:
-            BadMessageError: 503: as many are coming as may.
+            BadMessageError: 503: too many transfers have chunks that have not arrived yet.
         """
         if self._arriving[peer] >= limits.PEER_ARRIVING:
             raise BadMessageError(_LATER, _FULL)
@@ -178,7 +178,7 @@ class TransferBudget:
         self._arriving[peer] += 1
 
     def leave(self, peer: str) -> None:
-        """Stop counting a transfer: all its chunks have arrived, or it has ended.
+        """Note that a transfer has all its chunks or has ended, so that another may begin.
 
         Args:
             peer: Name of the peer.
@@ -188,14 +188,14 @@ class TransferBudget:
             del self._arriving[peer]
 
     def take(self, peer: str, size: int) -> None:
-        """Count the memory of the body of a transfer.
+        """Reserve memory for the body of a transfer.
 
         Args:
             peer: Name of the peer.
             size: Bytes of the body.
 
         Raises:
-            BadMessageError: 413: the body is over the limit; 503: there is no room for it now.
+            BadMessageError: 413: the body is over the limit; 503: too little memory is free now.
         """
         if size > self.limit:
             raise too_large(self.limit)
@@ -213,7 +213,7 @@ class TransferBudget:
         self._shares[peer] = share
 
     def give_back(self, peer: str, size: int) -> None:
-        """Stop counting the memory of the body of a transfer.
+        """Release the memory that was reserved for the body of a transfer.
 
         Args:
             peer: Name of the peer.
@@ -232,14 +232,14 @@ _Key: TypeAlias = tuple[str, int]
 
 @attrs.define(eq=False)
 class _Transfer:
-    """The state of one body in memory.
+    """The state of a transfer, with its body in memory.
 
     Attributes:
-        begun: Time at which it began.
-        body: The bytes that have come.
-        until: Time at which it is given up.
-        missing: Indices of the chunks that were not read yet.
-        is_arriving: Whether further chunks must arrive.
+        begun: Time at which the transfer began.
+        body: The bytes that were received so far, or the whole body of an answer.
+        until: Time at which the transfer fails if no further request for it comes.
+        missing: Indices of the chunks of an answer that the requester has not read yet.
+        is_arriving: Whether further chunks of a request must arrive.
     """
 
     peer: str
@@ -252,7 +252,7 @@ class _Transfer:
 
 
 class _Transfers:
-    """The transfers of one hyperty in one direction."""
+    """The transfers of one hyperty in one direction, with their deadlines and memory budget."""
 
     _patience: float
 
@@ -261,7 +261,7 @@ class _Transfers:
         self._open: dict[_Key, _Transfer] = {}
 
     def __len__(self) -> int:
-        """Return the number of bodies in memory."""
+        """Return the number of open transfers, whose bodies are in memory."""
         return len(self._open)
 
     def _begin(self, key: _Key, transfer: _Transfer, now: float) -> None:
@@ -270,12 +270,12 @@ class _Transfers:
         self._open[key] = transfer
 
     def _restart_silence(self, transfer: _Transfer, now: float, chunks: int) -> None:
-        """Restart the timer of the peer's silence after some chunks of the transfer."""
+        """Restart the time-out of a transfer, of which a number of chunks have been transferred."""
         slow = latest(transfer.begun, chunks, self._patience)
         transfer.until = min(slow, now + self._patience)
 
     def end(self, requester: str, transfer: int) -> None:
-        """End a transfer, and forget its body. Idempotent.
+        """End a transfer and free the memory of its body. Idempotent.
 
         Args:
             requester: Address of the requester.
@@ -289,11 +289,11 @@ class _Transfers:
             self._budget.leave(ended.peer)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called next."""
         return min((each.until for each in self._open.values()), default=math.inf)
 
     def tick(self, now: float) -> None:
-        """End the transfers whose peers are silent, or which take too long."""
+        """End the transfers whose deadline is over: the peer is silent or too slow."""
         for requester, transfer in [key for key, each in self._open.items() if each.until <= now]:
             self.end(requester, transfer)
 
@@ -305,11 +305,11 @@ class _Transfers:
 
 @attrs.frozen
 class WholeBody:
-    """An assembled body, kept until its message was handled.
+    """The complete body of a request, which takes memory until the request has been handled.
 
     Attributes:
-        peer: The peer whose share of the budget it takes.
-        body: Its bytes.
+        peer: Name of the peer for which `TransferBudget` counts the memory.
+        body: The bytes of the body.
     """
 
     peer: str
@@ -317,20 +317,20 @@ class WholeBody:
 
 
 class AssembliesCore(_Transfers):
-    """Bodies of requests that arrive at one hyperty."""
+    """Assembles the large bodies of the requests that arrive at one hyperty from their chunks."""
 
     _patience = limits.TRANSFER_SILENCE
 
     def begin(self, message: Message, begun: TransferBegun, now: float) -> None:
-        """Begin a transfer; one with the same number fails.
+        """Begin to receive the body of a request.
 
         Args:
             message: The request that begins the transfer.
-            begun: The transfer.
+            begun: Number of the transfer, and size of the body.
 
         Raises:
-            BadMessageError: 409: it has begun before; 413: the body is over the limit; 503: there
-                is no room for it now.
+            BadMessageError: 409: this requester has begun a transfer with the same number, which
+                now ends; 413: the body is over the limit; 503: too little memory is free now.
         """
         key, peer = (message.from_, begun.transfer), peer_of(message)
         if key in self._open:
@@ -347,15 +347,15 @@ class AssembliesCore(_Transfers):
             raise
 
     def take(self, message: Message, chunk: Chunk, now: float) -> None:
-        """Take the next chunk of a transfer.
+        """Append the next chunk to the body of its transfer.
 
         Args:
-            message: The request that brings it.
+            message: The request that carries the chunk.
             chunk: The chunk.
 
         Raises:
-            BadMessageError: The transfer fails. 400: the chunk is not what it says; 409: it is not
-                the next one of a transfer.
+            BadMessageError: The transfer fails. 400: the data of the chunk is invalid; 409: the
+                chunk is not the next chunk of a transfer.
         """
         key = message.from_, chunk.transfer
         try:
@@ -372,7 +372,7 @@ class AssembliesCore(_Transfers):
             self._budget.leave(transfer.peer)
 
     def _next(self, key: _Key, chunk: Chunk) -> _Transfer:
-        """Return the transfer whose next chunk this is."""
+        """Return the transfer to which a chunk belongs; raise 409 if another chunk is expected."""
         transfer = self._open.get(key)
         is_next = transfer is not None and chunk.index * limits.CHUNK_BYTES == len(transfer.body)
         if transfer is None or not is_next or chunk.size != transfer.size:
@@ -381,13 +381,14 @@ class AssembliesCore(_Transfers):
         return transfer
 
     def whole(self, message: Message, said: ChunkedBody) -> WholeBody:
-        """Return the body of a message and end its transfer; call `release` afterwards.
+        """Return the body of a request and end its transfer; call `release` after handling it.
 
         Args:
-            said: The entry that replaces its body.
+            message: The request that follows the chunks.
+            said: The size and digest that the request carries in place of its body.
 
         Raises:
-            BadMessageError: 409: chunks are missing; 400: it was altered.
+            BadMessageError: 409: chunks are missing; 400: the body was altered.
         """
         key = message.from_, said.transfer
         transfer = self._open.get(key)
@@ -402,24 +403,24 @@ class AssembliesCore(_Transfers):
         return WholeBody(transfer.peer, transfer.body)
 
     def release(self, whole: WholeBody) -> None:
-        """Free the memory of a body whose message was handled."""
+        """Free the memory of a body whose request has been handled."""
         self._budget.give_back(whole.peer, len(whole.body))
 
 
 class HeldBodiesCore(_Transfers):
-    """Bodies of answers of one hyperty, held until their requesters have read them."""
+    """Stores the large bodies of one hyperty's answers until the requesters have read them."""
 
     _patience = limits.HELD_SILENCE
 
     def hold(self, request: Message, body: bytes, now: float) -> ChunkedBody:
-        """Hold the body of an answer until it was read; return the entry that replaces the body.
+        """Store the body of an answer until it was read; return the size and digest to send.
 
         Args:
             request: The request that is answered.
             body: The body of the answer.
 
         Raises:
-            BadMessageError: 413: it is over the limit; 503: there is no room for it now.
+            BadMessageError: 413: the body is over the limit; 503: too little memory is free now.
         """
         missing = set(range(chunk_count(len(body))))
         # A requester that repeats an id wants the newer answer.
@@ -429,14 +430,14 @@ class HeldBodiesCore(_Transfers):
         return chunk_entry(body, request.id)
 
     def read(self, message: Message, wanted: ChunkWanted, now: float) -> Chunk:
-        """Return a chunk; the last unread chunk ends the transfer.
+        """Return a chunk of a stored body; the last unread chunk ends the transfer.
 
         Args:
-            message: The request that asks for it.
-            wanted: The chunk that it asks for.
+            message: The request that asks for the chunk.
+            wanted: Number of the transfer, and index of the chunk.
 
         Raises:
-            BadMessageError: 410: no such body is held, any more; 400: it has no such chunk.
+            BadMessageError: 410: the body is not stored (any more); 400: it has no such chunk.
         """
         transfer = self._open.get((message.from_, wanted.transfer))
         if transfer is None:

@@ -1,9 +1,9 @@
-"""The addresses from which the peer of each link may send, and messages that wait for a proof.
+"""Check of sender addresses on direct links: from which addresses may the peer runtime send?
 
-A peer may send from its own runtime and the addresses below it, and from an address whose domain
-registry names that runtime as the owner (I-B10, S1). A received message proves nothing. A message
-whose sender is not known yet waits for its proof or the deadline. Messages of one sender keep their
-order; senders do not wait for each other.
+A peer may send from its own runtime's address, from addresses below it, and from each address that
+its domain's registry assigns to that runtime (I-B10, S1). A received message itself proves nothing.
+A message from an unknown address waits until the registry has named the owner of the address, or
+until a deadline. Messages of one sender keep their order; senders do not wait for each other.
 """
 
 import math
@@ -26,22 +26,26 @@ T = TypeVar("T")
 
 
 class SenderProof(Enum):
-    """The knowledge about an address from which a peer sends."""
+    """The result of checking whether a peer may send from an address."""
 
     PROVEN = "proven"
+    """The address belongs to the peer."""
+
     UNKNOWN = "unknown"
+    """The registry must be asked for the owner of the address."""
+
     FOREIGN = "foreign"
-    """The address cannot be the peer's, whatever registry records say."""
+    """The address cannot belong to the peer; the registry need not be asked."""
 
 
 class Holding(Enum):
-    """The result of `LinkSenders.hold`."""
+    """The result of queueing a message whose sender must be checked (`LinkSenders.hold`)."""
 
     ASK = "ask"
-    """The message waits, and the owner of its sender must be requested."""
+    """The message waits, and the caller must ask the registry for the owner of its sender."""
 
     WAIT = "wait"
-    """The message waits behind others of its sender."""
+    """The message waits behind others of its sender; the registry has been asked already."""
 
     FULL = "full"
     """The message is refused, since too many are waiting."""
@@ -49,7 +53,7 @@ class Holding(Enum):
 
 @attrs.define(slots=True, eq=False)
 class _Queue(Generic[T]):
-    """The messages of one sender on one link, which wait for one proof."""
+    """The messages of one sender on one link that wait until the sender's owner is known."""
 
     until: float
     items: list[T] = attrs.field(factory=list)
@@ -58,12 +62,14 @@ class _Queue(Generic[T]):
 
 @attrs.define(slots=True, eq=False)
 class _Peer(Generic[T]):
-    """The other end of one link.
+    """The runtime that a link connects to, and its messages that wait for a check.
 
     Attributes:
-        proven: Entities that `remote` owns according to a registry.
-        is_gone: Whether the link is over; waiting messages are still decided, because the link has
-            acknowledged them to their sender.
+        remote: Address of that runtime.
+        proven: Addresses that `remote` owns according to a registry.
+        forgeries: Count of messages from addresses that `remote` does not own.
+        is_gone: Whether the link is closed; waiting messages are still checked and delivered,
+            because the link has acknowledged them to their sender.
     """
 
     remote: str
@@ -76,10 +82,10 @@ class _Peer(Generic[T]):
 
 
 class LinkSenders(Generic[T]):
-    """The senders on the links of one runtime.
+    """Checks the sender addresses on all links of one runtime, and keeps messages meanwhile.
 
-    Memory: `HELD_IN_ALL` messages of `HELD_BYTES_IN_ALL` bytes, and the addresses that the registry
-    remembers.
+    Memory is limited: at most `HELD_IN_ALL` messages of `HELD_BYTES_IN_ALL` bytes wait. In addition
+    it stores the sender addresses that were proven by the registry.
     """
 
     def __init__(self) -> None:
@@ -91,17 +97,18 @@ class LinkSenders(Generic[T]):
         return link in self._peers
 
     def remote(self, link: str) -> str | None:
-        """Return the runtime at the other end of a link, or None if the link is unknown."""
+        """Return the runtime that a link connects to, or None if the link is unknown."""
         peer = self._peers.get(link)
         return None if peer is None else peer.remote
 
     # ---- links
 
     def add_link(self, link: str, remote: str) -> list[RowChanged]:
-        """Note that a link leads to a runtime. Idempotent.
+        """Add a link, and the runtime whose messages it may carry. Idempotent.
 
         Args:
-            remote: Address of the runtime at its other end.
+            link: Name of the link.
+            remote: Address of the runtime that the link connects to.
         """
         if link in self._peers:
             return []
@@ -117,7 +124,7 @@ class LinkSenders(Generic[T]):
         return self.sweep()
 
     def sweep(self) -> list[RowChanged]:
-        """Forget the links that are over and for which no message waits."""
+        """Forget the closed links for which no message waits; return the table changes."""
         ended = [link for link, peer in self._peers.items() if peer.is_gone and not peer.held]
         rows: list[RowChanged] = []
         for link in ended:
@@ -128,11 +135,12 @@ class LinkSenders(Generic[T]):
     # ---- senders
 
     def sender_proof(self, link: str, from_: str) -> SenderProof:
-        """Return what is known of an address from which a peer sends.
+        """Return whether the peer of a link may send from an address, as far as known.
 
         The addresses of the caller's own runtime are FOREIGN, too; the caller recognises them.
 
         Args:
+            link: Name of the link.
             from_: Address of the sender.
         """
         peer = self._peers.get(link)
@@ -147,13 +155,13 @@ class LinkSenders(Generic[T]):
         return SenderProof.UNKNOWN
 
     def hold(self, link: str, from_: str, item: T, now: float, size: int = 0) -> Holding:
-        """Keep a message whose sender is UNKNOWN until the sender's owner is known.
+        """Queue a message whose sender is UNKNOWN until the sender's owner is known.
 
         Args:
             link: Name of the link, which is open.
             from_: Address of the sender.
             item: The message, in the form in which the caller gets it back.
-            size: Number of bytes of memory that it takes.
+            size: Number of bytes of memory that the message takes.
         """
         peer, entity = self._peers[link], runtime_of(from_)
         is_full = peer.waiting >= p2p.HELD_MESSAGES or peer.size + size > p2p.HELD_BYTES
@@ -174,16 +182,17 @@ class LinkSenders(Generic[T]):
     def set_owner(
         self, entity: str, owner: str | None
     ) -> tuple[list[RowChanged], list[tuple[T, bool]]]:
-        """Note the runtime that owns an entity according to its domain's registry.
+        """Note the runtime that owns a hyperty or object according to its domain's registry.
 
-        Only the links on which the entity sends are affected.
+        Only the links on which the hyperty or object sends are affected.
 
         Args:
-            owner: Address of the runtime; None: no runtime owns it.
+            entity: Address of the hyperty or object.
+            owner: Address of the runtime; None: no runtime owns the hyperty or object.
 
         Returns:
-            The changed rows of the trace, and the messages that no longer wait, each with whether
-            its peer may send it.
+            The table changes for the trace, and the messages that no longer wait. Each message has
+            a flag: whether its peer may send it.
         """
         rows: list[RowChanged] = []
         decided: list[tuple[T, bool]] = []
@@ -202,7 +211,7 @@ class LinkSenders(Generic[T]):
         return rows, decided
 
     def forget_owner(self, entity: str) -> list[RowChanged]:
-        """Forget the owner of an entity: the next message from it waits for a new proof."""
+        """Forget the owner of an address, so that its next message waits for a new look-up."""
         rows: list[RowChanged] = []
         for link, peer in self._peers.items():
             if entity in peer.proven:
@@ -211,9 +220,10 @@ class LinkSenders(Generic[T]):
         return rows
 
     def drop(self, link: str, entity: str) -> list[T]:
-        """Take out the messages of a sender whose owner is known or cannot be looked up.
+        """Remove and return the waiting messages of a sender, since their check has ended.
 
         Args:
+            link: Name of the link that brought them.
             entity: Address of the sender.
         """
         peer = self._peers[link]
@@ -227,7 +237,10 @@ class LinkSenders(Generic[T]):
     # ---- forgeries, and time
 
     def count_forgery(self, link: str, now: float) -> bool:
-        """Count a message whose sender is not the peer's; return whether to close the link."""
+        """Count a message from an address that is not the peer's; return whether to close the link.
+
+        The link is to be closed if too many such messages have come lately.
+        """
         peer = self._peers.get(link)
         return peer is not None and not peer.is_gone and not peer.forgeries.add(1, now)
 
@@ -239,7 +252,7 @@ class LinkSenders(Generic[T]):
         return min(queue.until for queue in first)
 
     def take_overdue(self, now: float) -> list[T]:
-        """Take out the messages whose proof did not come in time, which are refused."""
+        """Remove and return messages whose sender's owner was not known in time: refuse them."""
         overdue = [
             (link, entity)
             for link, peer in self._peers.items()

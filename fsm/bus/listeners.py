@@ -1,10 +1,10 @@
-"""The routing table that MiniBUS, Message BUS and message node share (BUS-01..04, BUS-17).
+"""Routing tables of a message bus: listeners of each address, and rules that forward copies.
 
-The core is only a table of listeners. It never parses an address, changes a message or decides on
-permissions. The look-up is by the literal address (I-B1) and finds all listeners of an address in
-the order of their registration (I-B2, I-B3). The listener `*` gets the messages that have no
-listener of their own. Only a MiniBUS has one: on a Message BUS it would send messages back to where
-they came from (I-B5).
+`RoutingCore`, which MiniBUS, Message BUS and message node all use, maps an address to the listeners
+that get its messages (BUS-01..04, BUS-17). It never parses an address, changes a message or decides
+on permissions. It compares literal addresses (I-B1) and returns the listeners in the order of their
+registration (I-B2, I-B3). The listener of `*` gets the messages to addresses without a listener.
+Only a MiniBUS has it: on a Message BUS it would send messages back to where they came from (I-B5).
 """
 
 from collections import Counter
@@ -39,10 +39,10 @@ L = TypeVar("L", bound=Named)
 
 
 class RoutingCore(Generic[L]):
-    """The listeners of each address.
+    """Routing table: the listeners of each address.
 
     Args:
-        has_any: Whether the table may contain `*`, as in a MiniBUS.
+        has_any: Whether the table may contain a listener of `*`, as in a MiniBUS.
     """
 
     def __init__(self, *, has_any: bool) -> None:
@@ -56,7 +56,7 @@ class RoutingCore(Generic[L]):
         return bool(self._rows)
 
     def add(self, address: str, listener: L, writer: str) -> list[RowChanged]:
-        """Add a row; an existing row keeps its place. Idempotent.
+        """Add a listener of an address, after the existing listeners. Idempotent.
 
         Args:
             address: The address to listen to, or `*`.
@@ -75,11 +75,11 @@ class RoutingCore(Generic[L]):
         return [RowChanged(Op.ADD, TABLE, address, listener.name, writer)]
 
     def remove(self, address: str, listener: L | None, writer: str) -> list[RowChanged]:
-        """Remove rows of an address. Idempotent.
+        """Remove one listener, or all listeners, of an address. Idempotent.
 
         Args:
-            address: The address of the rows.
-            listener: The listener whose row is removed; None: all rows of the address.
+            address: The address.
+            listener: The listener to remove; None: all listeners of the address.
             writer: Name of the component that changes the table, for the trace.
         """
         listeners = self._rows.get(address, ())
@@ -92,7 +92,7 @@ class RoutingCore(Generic[L]):
         return [RowChanged(Op.DEL, TABLE, address, row.name, writer) for row in removed]
 
     def remove_listener(self, listener: L, writer: str) -> list[RowChanged]:
-        """Remove every row of a listener. Idempotent.
+        """Remove a listener from all its addresses. Idempotent.
 
         Args:
             listener: The listener, which has ended.
@@ -108,7 +108,7 @@ class RoutingCore(Generic[L]):
         return self._rows.get(address, ())
 
     def find_routed(self, route: str, to: str) -> tuple[L, ...]:
-        """Return the listeners of the route; if none, those of `to`; if none, those of `*`.
+        """Return the listeners of `route`, else the listeners of `to`, else the listener of `*`.
 
         Args:
             route: Address that the message was routed to.
@@ -120,10 +120,10 @@ class RoutingCore(Generic[L]):
 
 # Forward rules and aliases of a Message BUS (BUS-08, BUS-10).
 #
-# By a forward rule, every request and event for one address is copied to another; by an alias,
-# in both directions. The rules form no cycle: a rule that would close one is refused. A copy names
-# the addresses from which it was copied in `via`, so it goes back to none of them, and the loop
-# check ends a chain of more than HOP_LIMIT.
+# A forward rule copies every request and event for one address to another address; an alias does so
+# in both directions. The rules form no cycle: a rule that would close a cycle is refused. The field
+# `via` of a copy lists the addresses that the message was copied from, so no copy returns to any of
+# them, and the loop check ends a chain of more than HOP_LIMIT copies.
 
 _TABLE: Final = "forwards"
 """The name of this table in traces."""
@@ -148,7 +148,7 @@ class ForwardRefusedError(ProtoflyError, public=True):
 
 @attrs.frozen
 class ForwardRule:
-    """A forward rule, or an alias.
+    """A rule that copies messages for one address to another; an alias does so in both directions.
 
     Attributes:
         source: Address whose messages are copied.
@@ -162,7 +162,7 @@ class ForwardRule:
 
     @classmethod
     def of(cls, source: str, target: str, *, is_alias: bool = False) -> "ForwardRule":
-        """Return the rule for two addresses; the ends of an alias have no order.
+        """Return the rule for two addresses; the order of an alias's addresses does not matter.
 
         Args:
             source: The first address.
@@ -170,7 +170,7 @@ class ForwardRule:
             is_alias: Whether messages are copied in both directions.
 
         Raises:
-            BadUrlError: One of them is no address.
+            BadUrlError: One of the two texts is no valid address.
         """
         ends = canonical(source), canonical(target)
         first, second = sorted(ends) if is_alias else ends
@@ -178,13 +178,13 @@ class ForwardRule:
 
     @property
     def directions(self) -> tuple[tuple[str, str], ...]:
-        """Pairs of addresses: messages for the first are copied to the second."""
+        """Pairs of addresses: messages for the first of a pair are copied to the second."""
         forward = (self.source, self.target)
         return (forward, forward[::-1]) if self.is_alias else (forward,)
 
 
 class ForwardRules:
-    """The rules of one Message BUS; a rule that was added several times has several owners.
+    """The forward rules of one Message BUS, with the number of components that have added each.
 
     Attributes:
         targets: The addresses to which the messages of each address are copied.
@@ -195,13 +195,14 @@ class ForwardRules:
         self.targets: dict[str, tuple[str, ...]] = {}
 
     def add(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
-        """Add a rule, or one more owner of an equal rule.
+        """Add a rule; if an equal rule exists, count one more owner of it.
 
         Args:
-            writer: Name of the component that adds it, for the trace.
+            rule: The rule.
+            writer: Name of the component that adds the rule, for the trace.
 
         Raises:
-            ForwardRefusedError: The rule would close a circle, or there are too many.
+            ForwardRefusedError: The rule would close a cycle, or too many rules exist.
         """
         if rule not in self._owners:
             why = self._objection(rule)
@@ -211,10 +212,11 @@ class ForwardRules:
         return self._compile_targets(Op.ADD, rule, writer) if self._owners[rule] == 1 else []
 
     def remove(self, rule: ForwardRule, writer: str) -> list[RowChanged]:
-        """Remove one owner of a rule, and the rule with its last owner. Idempotent.
+        """Count one owner of a rule less; the last owner removes the rule. Idempotent.
 
         Args:
-            writer: Name of the component that removes it, for the trace.
+            rule: The rule.
+            writer: Name of the component that removes the rule, for the trace.
         """
         if rule not in self._owners:
             return []
@@ -225,7 +227,7 @@ class ForwardRules:
         return self._compile_targets(Op.DEL, rule, writer)
 
     def copies(self, message: Message) -> Iterator[Message]:
-        """Yield the copies of a message for the next addresses of its rules.
+        """Yield the copies of a message for the addresses to which the rules forward it.
 
         Args:
             message: A request or event.
@@ -233,7 +235,7 @@ class ForwardRules:
         targets = self.targets.get(message.to)
         if targets is None:
             return
-        # After the name of the stub that brought the message, which is the last one.
+        # The new address comes first, so the last element stays the stub that brought the message.
         via = message.via
         crossed = [message.to, *via]
         for target in targets:
@@ -250,7 +252,7 @@ class ForwardRules:
         return ""
 
     def _reachable_from(self, source: str) -> set[str]:
-        """Return an address and all addresses that get copies of its messages."""
+        """Return an address and all addresses that get, directly or not, copies of its messages."""
         reached, queue = {source}, [source]
         while queue:
             added = [each for each in self.targets.get(queue.pop(), ()) if each not in reached]

@@ -1,11 +1,11 @@
 """Routing at a message node: permission and next hop of a message (MN-03, MN-16, MN-27).
 
-The functions read the tables of allocation and subscription and change nothing. The host
-calls them in this order: `admit`, policy, `route`.
+The functions read the tables of allocated addresses and of subscriptions and change nothing. For
+each message the node calls `admit`, then applies its policies, then calls `route`.
 
-Most messages have the sender of an earlier one, and the receiver of another. The decisions of
-`NodeRouting` about them depend on either address, on the session and the tables alone, unless a
-body claims more: so `RememberedRouting` asks again only when a table has changed.
+`RememberedRouting` caches the decisions of `NodeRouting`, since most messages have a sender and a
+receiver that occurred before. The decisions depend only on these addresses, the session, the tables
+and a few body fields; messages with such fields bypass the cache.
 """
 
 from collections.abc import Collection, Container, Mapping
@@ -27,11 +27,12 @@ from specs.routing import NODE_CHECKS, Check, is_routing_loop
 
 @attrs.frozen(slots=True)
 class Admitted:
-    """The decision that a message may continue.
+    """The decision of a node to accept a message from a session.
 
     Attributes:
-        bind: Addresses to bind to the session first: addresses of other domains (MN-13), or
-            addresses that upstream's peers use without allocation (C-43).
+        bind: Addresses that the node must first assign to the session: addresses of other domains
+            (MN-13), or addresses that peers of the original implementation use without allocation
+            (C-43).
     """
 
     bind: tuple[str, ...] = ()
@@ -39,13 +40,15 @@ class Admitted:
 
 @attrs.frozen(slots=True)
 class Refusal:
-    """The decision that a message must not continue, since it breaks a rule of the node objects.
+    """The decision of a node to refuse a message, and the check that the message failed.
 
     Attributes:
-        instead: Code of the answer to a request, if it differs from the rule's code.
+        check: The check that the message failed.
+        why: The reason, as half a sentence.
+        instead: Code of the answer to a request, if it differs from the code of the check.
         is_offence: Whether the sender is a node of another domain that must have known that it has
             no right to send the message; no other sender commits an offence.
-        rule: Rule of the policies that denied the message; empty: no policy did.
+        rule: Name of the policy rule that denied the message; empty: no policy did.
     """
 
     check: Check
@@ -56,7 +59,7 @@ class Refusal:
 
     @property
     def ground(self) -> Ground:
-        """The kind of the rule that the message breaks."""
+        """The category of the failed check."""
         return _GROUNDS[self.check]
 
     @property
@@ -66,7 +69,7 @@ class Refusal:
 
     @property
     def reason(self) -> DropReason:
-        """The reason under which a message is counted that is dropped without an answer."""
+        """The reason for statistics if the message is dropped without an answer."""
         return _CHECKS[self.check].drop
 
 
@@ -75,9 +78,10 @@ Admission: TypeAlias = Admitted | Refusal
 
 @attrs.frozen(slots=True)
 class ToRuntimes:
-    """The decision that a message goes to the sessions of runtimes, one copy each.
+    """The decision to send a message to the sessions of runtimes, one copy each.
 
     Attributes:
+        runtimes: Addresses of the runtimes.
         is_published: Whether the receivers are subscribers, not the owner of the address.
         nodes: Other nodes of the domain that have subscribers.
     """
@@ -92,8 +96,9 @@ class Nobody:
     """The decision that a message has no receiver.
 
     Attributes:
-        is_known: Whether the receiver's runtime is known, so that no other runtime may return for
-            it.
+        why: The reason, as half a sentence.
+        is_known: Whether the node knows the receiver's runtime; otherwise the message can wait for
+            a runtime that owns the address and reconnects.
     """
 
     why: str
@@ -101,7 +106,7 @@ class Nobody:
 
 
 Route: TypeAlias = str | ToRuntimes | Nobody
-"""The route of a message; a text is the address of a part of the node."""
+"""The destination of a message; a text is the address of a component of the node itself."""
 
 LOOP: Final = Refusal(Check.LOOP, "it is in a routing loop")
 _ADMITTED: Final = Admitted()
@@ -116,14 +121,14 @@ _CHECKS: Final = {row.check: row for row in NODE_CHECKS}
 
 
 class NodeRouting:
-    """The routing decisions of the node of one domain.
+    """Decides for the node of one domain whether a message is accepted, and where it is sent.
 
     Args:
         domain: The domain that the node serves.
         rights: The rights of sessions to addresses.
         subscriptions: The subscribers of addresses.
-        components: Addresses of the node's own parts.
-        elsewhere: Other nodes of the domain that have subscribers, by address.
+        components: Addresses of the node's own components.
+        elsewhere: Other nodes of the domain that have subscribers, by subscribed address.
     """
 
     def __init__(
@@ -143,18 +148,18 @@ class NodeRouting:
         self._own = f"://{domain}/"
 
     def admit(self, message: Message, by: str) -> Admission:
-        """Check the sender and the trace (`via`) of a message.
+        """Check whether a session may send a message: sender, `via`, loops, rights to children.
 
         Args:
             message: The message as it arrived.
-            by: Address of the runtime whose session brought it.
+            by: Address of the runtime whose session brought the message.
         """
         if not self._rights.may_speak(by):
             return Refusal(Check.SESSION, f"no runtime of {domain_of(by)} has a session here now")
         body = message.body
         bind: tuple[str, ...] = ()
         source = body.get("source")
-        # Not the sender of a subscriber's answer to a request that was fanned out (C-81).
+        # A subscriber answers a fanned-out request from the subscribed address (C-81).
         is_for_path = message.is_response and by in self._subscriptions.subscribers(message.from_)
         claimed = [] if is_for_path else [message.from_]
         if isinstance(source, str):
@@ -175,9 +180,9 @@ class NodeRouting:
         return Admitted(bind) if bind else _ADMITTED
 
     def _objection(self, message: Message, by: str) -> Refusal | None:
-        """Return why a message is refused although its sender is genuine, or None."""
+        """Return the refusal of a message from a genuine sender by the other rules, or None."""
         if message.body.get(DURABLE, True) is not True:
-            # Only the node that delivers a message may state the message's position in a log.
+            # Only the node that delivers a message may add the position in its durable queue.
             return Refusal(Check.NORMAL_FORM, "body.durable is true, or absent")
         if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no route to {domain_of(message.to)}"
@@ -189,7 +194,10 @@ class NodeRouting:
         return self._of_all_children(message, by) if is_all_children(message.to) else None
 
     def _of_all_children(self, message: Message, by: str) -> Refusal | None:
-        """Return why a sender may not write to the one address of an object's children (C-11)."""
+        """Return why a sender may not use the common address of an object's children, or None.
+
+        The original implementation has one address for all children of an object (C-11).
+        """
         url = message.to.rpartition("/")[0]
         if not self._rights.may_write_children(by):
             return Refusal(
@@ -201,7 +209,10 @@ class NodeRouting:
         return Refusal(Check.SOURCE, why, Code.FORBIDDEN)
 
     def _of_child(self, message: Message, by: str) -> Refusal | None:
-        """Return why a sender may not write a child that it neither owns nor observes (I-D10)."""
+        """Return why a sender may not write a child of an object, or None (I-D10).
+
+        Only the owner and the observers of the object may do so.
+        """
         url = parent_of(message.to)
         if url is None or message.from_ == url:
             return None
@@ -216,16 +227,17 @@ class NodeRouting:
         return self._subscriptions.is_heard_by(message.to, by, message.from_)
 
     def _is_ours(self, to: str, by: str) -> bool:
-        """Return whether a node of another domain may send to an address here.
+        """Return whether this node takes messages to an address from another domain's node.
 
-        A message to an address of its own domain is for the subscribers here.
+        A message to an address of that node's own domain is for subscribers at this node.
         """
         return domain_of(to) in {self._domain, domain_of(by)} or to in self._components
 
     def _foreign(self, address: str, message: Message, by: str) -> Refusal:
-        """Refuse a sender's address; setting a path for another runtime is forbidden (MN-14).
+        """Return the refusal of a message whose sender address the session does not own.
 
-        A node cannot know which addresses of its own domain reach this node by another route.
+        A subscription for another runtime is refused with 403 (MN-14). Another domain's node is not
+        blamed for its own domain's addresses, since those may reach this node by another route.
         """
         is_for_other = message.to == self._paths and address != message.from_
         why = f"the session does not own {address}"
@@ -237,17 +249,18 @@ class NodeRouting:
         )
 
     def is_own(self, address: str, by: str) -> bool:
-        """Return whether a session may send messages, and may send them from an address."""
+        """Return whether a session may send messages from an address."""
         return self._rights.may_speak(by) and self._rights.ownership(address, by) is Ownership.OWN
 
     def owner_of(self, address: str) -> str | None:
-        """Return the runtime that an address belongs to, if its session is known here."""
+        """Return the runtime that owns an address, if it has a session at this node, or None."""
         return self._rights.owner_of(address)
 
     def route(self, message: Message, by: str | None) -> Route:
-        """Return the route of an admitted message.
+        """Return the destination of an admitted message.
 
         Args:
+            message: The message.
             by: Address of the runtime whose session brought it; None: the node itself made it.
         """
         to = message.to
@@ -270,16 +283,20 @@ class NodeRouting:
         return ToRuntimes((owner,))
 
     def find_late_receiver(self, message: Message, by: str | None) -> str | None:
-        """Return the runtime that gets a message of another node whose subscribers have left.
+        """Return the owner of a message's address if all subscribers have left, or None.
 
         Args:
+            message: A message that another node sent for subscribers at this node.
             by: Address of the runtime whose session brought it; None: a node made it.
         """
         owner = None if is_published(message) else self.owner_of(message.to)
         return None if owner == by else owner
 
     def _beyond(self, to: str, by: str | None) -> str | None:
-        """Return the node of another domain that needs a message to an address there, or None."""
+        """Return the node of another domain to which an address belongs, or None.
+
+        None is also returned if that node has sent the message itself.
+        """
         # This runs for each message: an address of this domain is recognised without parsing.
         if self._own in to or domain_of(to) == self._domain:
             return None
@@ -304,20 +321,20 @@ class NodeRouting:
 
 
 _CLAIMS: Final = frozenset({"source", DURABLE})
-"""Fields of a body on which admission depends."""
+"""Body fields that affect the decision to accept a message, so that the cache is not used."""
 
 _Target: TypeAlias = tuple[str | None, MessageType, str]
 
 
 class RememberedRouting:
-    """The decisions of one `NodeRouting`, by address; call `forget` when a table changes.
+    """Cache of the decisions of one `NodeRouting`; call `forget` when one of its tables changes.
 
-    It remembers the addresses from which a session of this domain may send, and the routes of
-    messages to addresses that lead to one runtime.
+    The cache contains the addresses from which sessions of this domain may send, and the
+    destinations of messages that go to a single runtime.
 
     Args:
-        routing: Makes the decisions.
-        components: Addresses of the node's own parts, which may change at any time.
+        routing: Makes the decisions that are not in the cache.
+        components: Addresses of the node's own components, which may change at any time.
     """
 
     def __init__(self, routing: NodeRouting, components: Container[str]) -> None:
@@ -334,18 +351,19 @@ class RememberedRouting:
         self._routes.clear()
 
     def admit(self, message: Message, by: str) -> Admission:
-        """Return the result of `NodeRouting.admit`.
+        """Return the result of `NodeRouting.admit`, from the cache if possible.
 
         Args:
             message: The message as it arrived.
-            by: Address of the runtime whose session brought it.
+            by: Address of the runtime whose session brought the message.
         """
         body, from_, to = message.body, message.from_, message.to
         is_known = (by, from_) in self._senders and to in self._targets
         if is_known and _CLAIMS.isdisjoint(body):
             return LOOP if "via" in body and is_routing_loop(message) else _ADMITTED
         admission = self._routing.admit(message, by)
-        # A node's message depends on the parts of this node, too, and a child's on its name.
+        # Not cached: decisions about messages of other nodes, and about children of objects. The
+        # former depend on this node's components, the latter on the child's name.
         if not is_known and not is_node(by):
             if self._routing.is_own(from_, by):
                 self._senders.keep((by, from_), None, (by, from_))
@@ -354,9 +372,10 @@ class RememberedRouting:
         return admission
 
     def route(self, message: Message, by: str | None) -> Route:
-        """Return the result of `NodeRouting.route`.
+        """Return the result of `NodeRouting.route`, from the cache if possible.
 
         Args:
+            message: The message, which has been admitted.
             by: Address of the runtime whose session brought it; None: the node itself made it.
         """
         to = message.to
@@ -376,5 +395,5 @@ class RememberedRouting:
 
 
 def is_published(message: Message) -> bool:
-    """Return whether a message is for subscribers alone."""
+    """Return whether a message is for subscribers only: an event that goes to no inbox."""
     return message.is_event and not is_inbox(message.to)

@@ -1,18 +1,17 @@
-"""Order of a pair's messages at the end that receives them, by whatever paths (I-B7).
+"""Message order at the receiving runtime when messages come by the node and by links (I-B7).
 
-A pair is a sender and a receiver. A sender that changes from the node to a direct link announces
-over the link which request or event, and which answer, went by the node last. Requests and events
-of the pair that the link brings wait until the node has brought that request, answers until the
-node has brought that answer. The node keeps the order of requests and the order of answers, but not
-the order between the two: between two domains an answer returns by the connection of its request.
-The wait for a message that the node lost ends `REPLY_TIMEOUT` after the message was sent: by then a
-missing request has been answered 408.
+A pair is a sender and a receiver. A path is the node or one direct link. When the messages of a
+pair change from the node to a direct link, the sending runtime first sends an announcement over the
+link. The announcement names the last request or event, and the last answer, that went by the node.
+Requests and events that the link brings wait for that request; answers wait for that answer.
+The node keeps the order of requests and the order of answers, but not the order between both:
+between two domains an answer returns by the connection of its request. If the node lost the awaited
+message, the wait ends `REPLY_TIMEOUT` after it was sent: a lost request has failed by then (408).
 
-The order does not depend on that time. The ids of a sender rise, so a request or event that comes
-by one path after a younger one has come by another is too late: the host refuses it. The ids of
-answers do not rise, so the announcement lists those that may be under way: any other answer of the
-sender's runtime that the node brings is younger than the waiting answers, which are handled before
-it.
+Message order does not depend on this timeout. The ids of a sender's requests and events rise, so a
+request or event with a lower id than an earlier one by another path is too late, and is refused.
+The ids of answers do not rise, so the announcement lists the answers that may still be at the node.
+An unlisted answer that the node brings is newer, so the waiting answers are handled before it.
 """
 
 import math
@@ -32,25 +31,25 @@ from specs.message import Message, instance_id, position_of
 T = TypeVar("T")
 
 NODE_PATH: Final = ""
-"""The name of the path by the node, by whatever stub; other paths have the names of their links."""
+"""The name that stands for the message node where others are names of direct links."""
 
 _PAIR_BYTES: Final = 1024
 _ANSWER_BYTES: Final = 192
-"""Number of bytes of a pair, and of each of its answers, without their texts."""
+"""Estimated memory for each sender with a receiver, and each remembered answer, without texts."""
 
 ANSWERS_NAMED: Final = 64
-"""Number of answers of a pair that are remembered; the oldest is forgotten first (ours)."""
+"""Number of remembered answers of a sender to a receiver; the oldest is forgotten first (ours)."""
 
 
 def key_of(message: Message) -> Key:
-    """Return the name of a message within its pair."""
+    """Return the key that identifies a message among those with the same sender and receiver."""
     return instance_id(message) if message.is_response else message.id
 
 
 def _is_by_runtime(message: Message) -> bool:
-    """Return whether the sender's runtime itself has sent a message that the node brings.
+    """Return whether an answer by the node was sent by the sender's runtime itself.
 
-    Otherwise the own stub has refused a request (it is no hop), or a node on the way has.
+    Otherwise the stub of this runtime, or a node on the route, has refused the request instead.
     """
     via = message.via
     return len(via) > 1 and scheme_of(via[0]) == RUNTIME_SCHEME
@@ -63,21 +62,21 @@ def _concerns(message: Message, name: "_Wait") -> bool:
 
 _Pair: TypeAlias = tuple[str, str]
 _Wait: TypeAlias = tuple[str, str, str, bool]
-"""A pair, the link whose messages wait, and whether the messages are answers."""
+"""Sender, receiver, the link whose messages wait, and whether the messages are answers."""
 
 
 @attrs.define(slots=True)
 class _Given:
-    """The state of a pair.
+    """State of delivery from one sender to one receiver: the last delivered messages.
 
     Attributes:
-        at: Time of its last message.
-        best: The highest id of its requests and events.
-        path: The path by which that message came.
-        answers: The last answers.
-        links: The links whose announcements are valid.
-        owner: The path for which its memory is counted: the first that brought a message of it.
-        size: Approximate number of bytes of memory that it takes.
+        at: Time of the last message.
+        best: The highest id of the requests and events.
+        path: The node or link by which the request or event with the highest id came.
+        answers: Keys of the last answers.
+        links: The links on which the sender's runtime has announced its earlier messages.
+        owner: The node or link to which the memory is charged: it brought the first message.
+        size: Approximate number of bytes of memory of this state.
     """
 
     at: float
@@ -89,18 +88,20 @@ class _Given:
     size: int = 0
 
     def has(self, key: Key) -> bool:
+        """Return whether the message with this key, or a later request, has been delivered."""
         return key in self.answers if isinstance(key, str) else self.best >= key
 
 
 @attrs.define(slots=True)
 class _Waiting(Generic[T]):
-    """The messages that came after one announcement and before the next.
+    """Messages from a link that must wait for earlier messages by the node, after an announcement.
 
     Attributes:
-        behind: The announcement.
-        last: The message that they wait for.
+        behind: The announcement of the earlier messages.
+        last: Key of the message by the node that must be delivered before them.
         until: Time at which the messages stop waiting.
-        held: The messages.
+        held: The waiting messages, in order.
+        size: Bytes of memory of the announcement and the messages.
     """
 
     behind: Behind
@@ -111,13 +112,12 @@ class _Waiting(Generic[T]):
 
 
 class PairOrderCore(Generic[T]):
-    """Holds messages that came by a link too early, and detects those that come too late.
+    """Restores the order of messages of each sender to each receiver, by node and links.
 
-    `T` is the item that the host handles when a message's turn has come. The core remembers
-    `ORDER_PAIRS` pairs in `ORDER_BYTES` of memory, each for `SESSION_IDLE` after its last message,
-    which is as long as a node keeps a message for a session that is away; the path that takes most
-    memory loses its oldest pair first. At most `ORDER_WAITS` pairs and `ORDER_HELD` messages of
-    `HELD_BYTES` wait on one link.
+    Messages that came by a link too early wait; `T` is the item that the caller gets back when a
+    message may be delivered. Messages that come too late are detected. `ORDER_PAIRS` pairs of
+    sender and receiver are remembered in `ORDER_BYTES` of memory, each for `SESSION_IDLE` after its
+    last message. At most `ORDER_WAITS` pairs and `ORDER_HELD` messages wait on one link.
     """
 
     def __init__(self) -> None:
@@ -131,16 +131,16 @@ class PairOrderCore(Generic[T]):
 
     @property
     def held(self) -> int:
-        """The number of waiting messages."""
+        """The number of messages that wait for earlier messages by the node."""
         return self._held.total()
 
     def announced(self, behind: Behind, link: str, now: float) -> list[T]:
-        """Take an announcement for the further messages that this link brings.
+        """Let later messages from a link wait for the announced earlier messages by the node.
 
-        Messages of the pair that are waiting still wait for the announcement before them.
+        Messages that are already waiting keep to the announcement before them.
 
         Args:
-            behind: The pair, and its last messages by the node.
+            behind: The announcement: sender, receiver, and their last messages by the node.
             link: Name of the link that brought the announcement.
 
         Returns:
@@ -174,7 +174,7 @@ class PairOrderCore(Generic[T]):
         return []
 
     def arrives(self, message: Message, path: str, what: T) -> list[T] | None:
-        """Take a message that came; return the items to handle now, in order.
+        """Queue or pass on a message that arrived; return the items to handle now, in order.
 
         Args:
             message: The message as it arrived.
@@ -182,12 +182,13 @@ class PairOrderCore(Generic[T]):
             what: The item that the host handles for this message.
 
         Returns:
-            Nothing: the message waits. None: too many messages wait already.
+            The items; empty: the message waits. None: refuse it, since too many messages wait.
         """
         if not self._waiting:
             return [what]
         if path == NODE_PATH:
-            # Messages that wait for lost ones go first: this message by the node is younger.
+            # If this message by the node is newer than the waiting messages, the messages that
+            # these wait for were lost, so these are handled first.
             older = self._release_due(message, lambda each: self._is_after(each.behind, message))
             return [*older, what]
         name = (message.from_, message.to, path, message.is_response)
@@ -204,21 +205,21 @@ class PairOrderCore(Generic[T]):
         return []
 
     def _is_after(self, behind: Behind, message: Message) -> bool:
-        """Return whether the node sent a message after the last one in an announcement."""
+        """Return whether a message by the node is newer than the messages that were announced."""
         if not message.is_response:
             return message.id > behind.top
         if not _is_by_runtime(message):
             return False  # the message was not sent by the peer's runtime
         if message.id in behind.answers or len(behind.answers) >= p2p.ORDER_SENT:
-            return False  # an announcement does not list the older ones of so many
+            return False  # a full announcement omits older answers: perhaps also this one
         state = self._pairs.get((message.from_, message.to))
         return state is None or not state.has(instance_id(message))
 
     def is_late(self, message: Message, path: str) -> bool:
-        """Return whether a request or event comes after a younger one by another path.
+        """Return whether a request or event is too late: another path has brought a newer one.
 
-        Only the node may bring such a message: it repeats a message that the node lost, or a log
-        has kept it.
+        An older message is accepted from the node if its sender repeats it and the newer one came
+        by the node, too, or if a durable queue has kept it.
 
         Args:
             message: The message as it arrived.
@@ -231,9 +232,10 @@ class PairOrderCore(Generic[T]):
         return not is_repeat and position_of(message) is None
 
     def given(self, message: Message, path: str, now: float) -> list[T]:
-        """Note a message as delivered or finally refused; return the items that no longer wait.
+        """Record that a message was delivered or refused; return the items that no longer wait.
 
         Args:
+            message: The message.
             path: The link that brought it, or `NODE_PATH`.
         """
         state = self._state_of((message.from_, message.to), path, now)
@@ -252,36 +254,36 @@ class PairOrderCore(Generic[T]):
         return self._release_due(message, lambda waiting: state.has(waiting.last))
 
     def expects(self, from_: str, to: str, link: str) -> None:
-        """Forget the announcement of a pair by a link: the sender will be asked to repeat it."""
+        """Forget the announcement of a sender on a link, since a new one will be requested."""
         state = self._pairs.get((from_, to))
         if state is not None:
             state.links.discard(link)
 
     def is_reached(self, from_: str, to: str, link: str) -> bool:
-        """Return whether a link has announced a pair, and all earlier messages of the pair came."""
+        """Return whether a sender has announced its earlier messages on a link, and none waits."""
         state = self._pairs.get((from_, to))
         waits = any((from_, to, link, kind) in self._waiting for kind in (False, True))
         return state is not None and link in state.links and not waits
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         if not self._waiting:
             return math.inf
         times = (each.until for waiting in self._waiting.values() for each in waiting)
         return min(times, default=math.inf)
 
     def tick(self, now: float) -> list[T]:
-        """Return the items that waited so long that the messages before them count as lost."""
+        """Return the items whose wait is over, since the messages before them count as lost."""
         return self._release_due(None, lambda waiting: waiting.until <= now)
 
     def _release_due(
         self, message: Message | None, is_due: Callable[[_Waiting[T]], bool]
     ) -> list[T]:
-        """Release the messages that are due, and those that came by the same link before them.
+        """Remove and return the messages that need not wait, and all before them on the same link.
 
         Args:
-            message: Restricts the release to messages that wait for its pair and kind; None: all.
-            is_due: Whether the messages after an announcement no longer wait.
+            message: Only messages with its sender, receiver and kind are released; None: all.
+            is_due: Tells whether the messages after an announcement need no longer wait.
         """
         released: list[T] = []
         for name in [each for each in self._waiting if message is None or _concerns(message, each)]:

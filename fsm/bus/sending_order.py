@@ -1,21 +1,21 @@
-"""Order of a pair's messages at the sending end while their path changes (C-20, I-B7).
+"""Message order at the sending runtime while messages change between node and links (C-20, I-B7).
 
-A pair is a sender and a receiver; its requests, events and answers leave in the order in which they
-were submitted. The steps at a change of paths depend on the former path:
+A pair is a sender and a receiver; its requests, events and answers must arrive in the order in
+which they were submitted. The procedure at a change depends on the former route:
 
-- From the node to a direct link: the first message is sent at once, and announces which
-  request or event, and which answer, went by the node last (`receiving_order` holds it at the
-  other end until those have come). Between two domains they may take different connections:
-  an answer returns by the connection of its request.
-- From a link to the node, or to another link: the first message goes through the link's
-stub. The stub gives it back when all messages before it are acknowledged or, when the
-  link is lost, together with those that were not. Later messages wait here, at most
+- From the node to a direct link: the first message is sent at once, after an announcement of the
+  last request or event, and the last answer, that went by the node. The receiving runtime
+  (`receiving_order`) delays the message until those have come. Both are named because they may
+  take different connections between two domains: an answer returns by that of its request.
+- From a link to the node, or to another link: the first message is still given to the link's
+  stub. The stub returns it when all messages before it are acknowledged; if the link is lost, the
+  stub returns it together with the messages that were not. Later messages wait here, at most
   `STUB_QUEUE` of them.
 
-A stub gives back messages that it could not deliver. They are routed again before all
-messages that have not been sent yet. Neither the order nor the end of a wait depends on the
-speed of a path. Only a stub that has crashed does not give messages back; the core waits
-for it no longer than `REPLY_TIMEOUT`.
+A stub returns messages that it could not deliver. They are routed again before all messages that
+have not been sent yet. Neither message order nor the end of a wait depends on the speed of node or
+link. Only a crashed stub returns no messages; `PairPathCore` waits at most `REPLY_TIMEOUT` for it.
+Class `ChildPaths` chooses node or link for messages to the children of data objects.
 """
 
 import math
@@ -37,17 +37,19 @@ from specs.message import Message, instance_id
 _Pair: TypeAlias = tuple[str, str]
 
 _NAME_BYTES: Final = 192
-"""Number of bytes of a remembered message without its text."""
+"""Estimated memory of the key of a remembered message, without the text."""
 
 
 @attrs.frozen(slots=True)
 class Forward:
-    """The order to send a message by a route now.
+    """Instruction for the bus to send a message now, through a link's stub or the node.
 
     Attributes:
-        behind: The announcement that the link sends before it; None: none is needed.
-        then: The stub gives the message back when all before it are acknowledged, and the message
-            then goes by this route; None: the stub delivers it.
+        message: The message.
+        route: Address of the link's stub, or the route by the node.
+        behind: The announcement of earlier messages that the link sends first; None: not needed.
+        then: The route that the message takes after the link's stub has returned it, which the
+            stub does when all earlier messages are acknowledged; None: the stub delivers it.
     """
 
     message: Message
@@ -58,37 +60,37 @@ class Forward:
 
 @attrs.frozen(slots=True)
 class Announce:
-    """The order that a link sends an announcement in place of its last one."""
+    """Instruction for the bus to announce on a link which earlier messages went by the node."""
 
     behind: Behind
     route: str
 
 
 _Sent: TypeAlias = tuple[float, int | None]
-"""The time at which a message went by the node, and its id if it is an answer."""
+"""The time at which a message was sent by the node, and its id if it is an answer."""
 
 
 @attrs.define(slots=True)
 class _Path:
-    """The state of one pair.
+    """State of sending from one sender to one receiver: sent, returned and waiting messages.
 
     Attributes:
-        route: The route in use; empty: none, or no message is under way by it.
+        route: The current route; empty: none, or no sent message can still be on its way by it.
         at: Time at which the last message was sent.
-        best: The highest id of the requests and events that were sent by any path.
-        said: The last answers that were sent by any path.
-        sent: Messages that were sent by the node and not answered; without repeats, whose first
-            copy may have arrived long ago.
-        announced: The announcement to the link in use.
-        draining: The message that a link's stub will give back.
-        then: The route of that message afterwards.
-        returned: Messages that were given back, in order, each with its new route if it is known.
-        stalled: Messages that were given back before `draining` was sent, and wait behind it.
-        queued: The messages given back of which another copy is already waiting.
-        ranks: Positions of the messages given back, while some of them have not been sent again.
-        is_lost: Whether the link in use has given messages back.
-        held: Messages that wait until those given back are sent, in order.
-        size: Approximate number of bytes of memory that it takes besides these messages.
+        best: The highest id of the requests and events that were sent by any route.
+        said: Keys of the last answers that were sent by any route.
+        sent: Keys of messages that were sent by the node and not answered; without repetitions,
+            since the first attempt may have arrived long ago.
+        announced: The last announcement to the current link.
+        draining: Key of the message that a link's stub will return when it is empty.
+        then: The route that the `draining` message takes afterwards.
+        returned: Messages that stubs have returned, in order, each with its new route if known.
+        stalled: Messages that were returned before `draining` was sent, and must follow it.
+        queued: Keys of messages that were returned twice, and for which a duplicate already waits.
+        ranks: Positions of the returned messages, while some of them have not been sent again.
+        is_lost: Whether the current link has returned messages.
+        held: New messages that wait until the returned messages are sent, in order.
+        size: Approximate number of bytes of memory of this state, without messages.
     """
 
     route: str
@@ -109,22 +111,26 @@ class _Path:
 
     @property
     def is_at_rest(self) -> bool:
+        """Whether no message waits to be sent or must still be returned by a stub."""
         return self.draining is None and not (self.returned or self.held)
 
     def drain(self, forward: Forward) -> None:
-        """Give a message to the link's stub; messages that were given back wait behind it."""
+        """Note that a message was given to a link's stub, which returns it after all earlier ones.
+
+        Messages that were returned before wait for that.
+        """
         self.draining, self.then = key_of(forward.message), forward.route
         self.stalled, self.returned = self.returned, {}
 
     def end_drain(self) -> None:
-        """Release the messages that wait behind the drained one."""
+        """Let the messages that waited for the `draining` message be sent."""
         self.draining = None
         self.returned |= self.stalled
         self.stalled = {}
         self._restore_order()
 
     def give_back(self, key: Key) -> None:
-        """Note that a link gave a message back; a message given back again keeps its position."""
+        """Note that a stub returned a message; if it did so before, the position is kept."""
         if self.draining is None and not (self.returned or self.stalled):
             self.ranks.clear()
         is_again = key in self.ranks
@@ -139,7 +145,10 @@ class _Path:
         self.returned = dict(sorted(self.returned.items(), key=lambda item: self.ranks[item[0]]))
 
     def next(self) -> tuple[Forward, bool] | None:
-        """Take the next message and whether it was given back; None: its route is unknown."""
+        """Remove and return the next message, and whether a stub had returned it.
+
+        None: the next message has been returned and has no new route yet.
+        """
         if self.returned:
             key, route = next(iter(self.returned.items()))
             if route is None:
@@ -150,7 +159,7 @@ class _Path:
         return self.held.popleft(), False
 
     def is_new(self, message: Message, key: Key) -> bool:
-        """Return whether a message is sent for the first time, and remember it."""
+        """Return whether a message is sent for the first time, and remember its key."""
         if not message.is_response:
             is_new, self.best = message.id > self.best, max(self.best, message.id)
             return is_new
@@ -160,23 +169,23 @@ class _Path:
         return is_new
 
     def note(self, message: Message, key: Key, now: float) -> None:
-        """Note that a message goes by the node."""
+        """Note that a message is sent by the node, for later announcements."""
         while self.sent and next(iter(self.sent.values()))[0] + REPLY_TIMEOUT <= now:
             self.sent.popitem(last=False)  # no requester waits for the answer any more
-        # The second copy of a message comes after the messages that follow the first one.
+        # A repeated message keeps the position of its first attempt.
         self.sent.setdefault(key, (now, message.id if message.is_response else None))
         if len(self.sent) > ORDER_SENT:
-            # Requests do not displace answers, since an announcement lists only those.
+            # A request never displaces an answer, since announcements list answers only.
             same_kind = [each for each in self.sent if isinstance(each, str) == message.is_response]
             if len(same_kind) > ORDER_SENT:
                 del self.sent[same_kind[0]]
 
 
 class PairPathCore:
-    """Keeps the order of every pair whose messages leave by stubs.
+    """Keeps the order of messages of each sender to each receiver while their route changes.
 
-    The core remembers `ORDER_PAIRS` pairs of `ORDER_BYTES`, each for `SESSION_IDLE` after its last
-    message.
+    It remembers `ORDER_PAIRS` pairs of sender and receiver in `ORDER_BYTES` of memory, each for
+    `SESSION_IDLE` after the last message.
     """
 
     def __init__(self) -> None:
@@ -186,14 +195,14 @@ class PairPathCore:
 
     @property
     def held(self) -> int:
-        """The number of messages that wait for their path."""
+        """The number of new messages that wait to be sent."""
         return sum(len(path.held) for path in self._paths.values())
 
     def waits(self, message: Message) -> bool:
-        """Return whether a message that was given back, and routed again, is already waiting.
+        """Return whether a message that a stub has returned is already waiting to be sent again.
 
         Args:
-            message: The message, perhaps another copy.
+            message: The message, or a duplicate of it.
         """
         path = self._paths.get((message.from_, message.to))
         if path is None or not (path.returned or path.stalled):
@@ -203,11 +212,13 @@ class PairPathCore:
         return is_routed or key in path.queued
 
     def send(self, message: Message, route: str, now: float) -> list[Forward] | None:
-        """Route a message; return the messages to send now, in order, or None if too many wait.
+        """Queue a message for a route; return the messages to send now, in order.
+
+        None is returned, and the message is not queued, if too many messages wait.
 
         Args:
-            message: The message, new or given back.
-            route: Its route: a link's stub, or the node.
+            message: The message: a new one, or one that a stub has returned.
+            route: The route: a link's stub, or the node.
         """
         pair, key = (message.from_, message.to), key_of(message)
         path = self._path(pair, now)
@@ -226,10 +237,11 @@ class PairPathCore:
     ) -> list[Forward | Announce]:
         """Note that a request has its final answer, or that a message will never be sent.
 
+        The result lists the messages and announcements that must now be sent.
+
         Args:
-            message: The request, or the message.
-            is_reached: Whether its receiver has answered, so that all requests before it have
-                arrived.
+            message: The request, or the message that will not be sent.
+            is_reached: Whether the receiver itself has answered: all earlier requests have arrived.
         """
         pair = (message.from_, message.to)
         path = self._paths.get(pair)
@@ -255,20 +267,21 @@ class PairPathCore:
         return [*effects, *self._release(pair, now)]
 
     def returned(self, messages: tuple[Message, ...], now: float, by: str = "") -> dict[str, str]:
-        """Note messages that will be routed again; messages not sent yet must not pass them.
+        """Note messages that will be routed again; new messages must not overtake them.
 
         Args:
-            by: The stub that gives them back; empty: they were given to no stub.
+            messages: The messages, in order.
+            by: The stub that returned them; empty: no stub ever had them.
 
         Returns:
-            By instance, the new routes of the messages that a stub has drained.
+            The new routes, by instance id, of messages that a stub returned because it is empty.
         """
         routes: dict[str, str] = {}
         for message in messages:
             pair, key = (message.from_, message.to), key_of(message)
             path = self._path(pair, now)
             if not is_p2p_part(by):
-                # Another copy of a message that a link gives back may be under way by the node.
+                # If a link returns a message, a duplicate may still be on its way by the node.
                 path.sent.pop(key, None)
             path.give_back(key)
             if key == path.draining or is_below(message.to, message.from_):
@@ -280,11 +293,11 @@ class PairPathCore:
         return routes
 
     def link_ended(self, link: str, now: float) -> None:
-        """Note that a link gave messages back; if it is used again, pairs are announced again.
+        """Note that a link returned messages, so that later messages change their route.
 
-        Messages that were sent shortly before may still wait at its stub, so their pairs leave the
-        link through the stub. Other pairs leave it at once, and so do the reports of objects and
-        registries, whose receivers read the whole state again.
+        If messages to the same receiver may still wait at the link's stub, the next message goes
+        through the stub first. Other messages change their route at once, and so do the reports of
+        objects and registries, whose receivers read the whole state again.
         """
         for (from_, to), path in self._paths.items():
             if path.route == link:
@@ -293,7 +306,7 @@ class PairPathCore:
                 path.route = "" if is_past else link
 
     def behind(self, from_: str, to: str, now: float) -> Behind:
-        """Return the announcement of the messages of a pair that may be under way by the node."""
+        """Return the announcement of messages that may still be on their way by the node."""
         path = self._paths.get((from_, to))
         if path is None or not path.sent:
             return Behind(from_, to)
@@ -304,11 +317,11 @@ class PairPathCore:
         return Behind(from_, to, last or top, top, age, answers)
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         return next(iter(self._drained.values()), math.inf)
 
     def tick(self, now: float) -> list[Forward]:
-        """Release the messages that wait for a stub that gives nothing back: it has crashed."""
+        """Return the messages that waited for a crashed stub too long, to send them now."""
         released: list[Forward] = []
         while self._drained and self.deadline() <= now:
             pair, _ = self._drained.popitem(last=False)
@@ -319,6 +332,7 @@ class PairPathCore:
         return released
 
     def _go(self, pair: _Pair, forward: Forward, now: float, *, is_back: bool) -> Forward:
+        """Return the instruction to send a message, if necessary through the former link first."""
         path, message, route = self._paths[pair], forward.message, forward.route
         path.at = now
         if is_p2p_part(path.route) and route != path.route:
@@ -359,7 +373,7 @@ class PairPathCore:
         return path
 
     def _forget_idle(self, now: float) -> None:
-        """Forget the pairs that can have no messages under way any more."""
+        """Forget senders with receivers that were idle for long, and the oldest if too many."""
         for _ in range(len(self._paths)):
             pair, path = next(iter(self._paths.items()))
             is_small = len(self._paths) < ORDER_PAIRS and self._bytes < ORDER_BYTES
@@ -372,47 +386,49 @@ class PairPathCore:
                 self._paths.move_to_end(pair)
 
 
-# The paths by which the components of a runtime write the children of data objects (P2P-30).
+# Routes of the messages with which a runtime's components write children of data objects (P2P-30).
 #
-# By default the node spreads the writes of a creator. If the changes of an object come by a direct
-# link, its children go by that link to the reporter's runtime, which reports them to all others.
-# If links reach all runtimes that observe an object reported here, no children go by the node.
+# By default the node distributes these messages to all observers. If this runtime gets the changes
+# of an object by a direct link, it sends children by that link to the reporter's runtime, which
+# reports them to all others. If links reach all runtimes that observe an object reported here, no
+# children are sent by the node.
 #
 # When a link ends, the node does not know the observers that subscribed by the link, and would
-# refuse their writes. So writes wait here, in order, until the sync manager has set the path at the
-# node, for CHILD_WAIT seconds at most.
+# refuse their messages. So the messages wait here, in order, until the sync manager has subscribed
+# at the node, for CHILD_WAIT seconds at most.
 
 
 class Elsewhere(Enum):
-    """The handling of a child's message besides its local delivery, without a link."""
+    """Treatment of a message to an object's child, beyond local delivery, if no link is used."""
 
     BY_NODE = auto()
-    """The node spreads the message."""
+    """The node distributes the message."""
 
     NOWHERE = auto()
-    """The message is not sent: links bring the object's report to all others."""
+    """The message is not sent: all other runtimes get the object's report by links."""
 
     WAITS = auto()
-    """The message waits for a path."""
+    """The message waits until its route is known."""
 
     REPEATED = auto()
-    """The message already waits for a path: its sender has repeated it."""
+    """The message is a repetition of a message that already waits."""
 
     FULL = auto()
-    """The message is refused, since too many are waiting."""
+    """The message is refused, since too many messages wait."""
 
 
 ChildPath: TypeAlias = str | Elsewhere
-"""The name of a link, or the handling without one."""
+"""The name of the link for a message to a child, or the treatment without a link."""
 
 
 @attrs.define(slots=True, eq=False)
 class _Row:
-    """The path of one list of children.
+    """The route of messages to one list of children of a data object.
 
     Attributes:
-        path: A link, or `NOWHERE`.
-        until: Time at which the wait for another path ends; infinity: no message waits.
+        path: The name of a link, or `NOWHERE`.
+        until: Time at which the wait for another route ends; infinity: no message waits.
+        waiting: The messages that wait.
     """
 
     path: ChildPath
@@ -421,7 +437,7 @@ class _Row:
 
 
 class ChildPaths:
-    """The paths of all lists of children that are written here; other lists go by the node."""
+    """Routes of messages to lists of children of data objects; lists not in it use the node."""
 
     def __init__(self) -> None:
         self._rows: Final[dict[str, _Row]] = {}
@@ -429,20 +445,20 @@ class ChildPaths:
 
     @property
     def waiting(self) -> int:
-        """The number of messages that wait for a path."""
+        """The number of messages that wait for a route."""
         return self._waiting
 
     def link_of(self, address: str) -> str | None:
-        """Return the link of a list of children, or None."""
+        """Return the link by which messages to a list of children are sent, or None."""
         row = self._rows.get(address)
         return row.path if row is not None and isinstance(row.path, str) else None
 
     def lead(self, address: str, path: ChildPath) -> list[Message]:
-        """Set another path for a list of children; return the messages that waited, in order.
+        """Set the route to a list of children; return the messages that waited for it, in order.
 
         Args:
-            address: Address of the children.
-            path: A link, `NOWHERE` or `BY_NODE`.
+            address: Address of the list of children.
+            path: The name of a link, `NOWHERE` or `BY_NODE`.
         """
         row = self._rows.pop(address, None)
         if path is not Elsewhere.BY_NODE:
@@ -450,10 +466,11 @@ class ChildPaths:
         return [] if row is None else self._empty_row(row)
 
     def find(self, message: Message, now: float, *, is_there: bool) -> ChildPath:
-        """Return the path of a component's message, which is kept here if the path is `WAITS`.
+        """Return the route of a message to a child; if the result is `WAITS`, keep the message.
 
         Args:
-            is_there: Whether the link of its children takes messages.
+            message: The message of a component of this runtime.
+            is_there: Whether the link of this list of children accepts messages now.
         """
         row = self._rows.get(message.to)
         if row is None:
@@ -470,17 +487,17 @@ class ChildPaths:
         return Elsewhere.WAITS
 
     def lose_link(self, link: str, now: float) -> None:
-        """Note that a link has given messages back: later messages wait for another path."""
+        """Note that a link has returned messages: later messages wait for another route."""
         for row in self._rows.values():
             if row.path == link:
                 row.until = min(row.until, now + CHILD_WAIT)
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         return min((row.until for row in self._rows.values()), default=math.inf)
 
     def tick(self, now: float) -> list[Message]:
-        """Return messages that waited long enough; they go by a live link, or by the node."""
+        """Return the messages whose wait is over; the caller sends them by a link or the node."""
         free: list[Message] = []
         for row in self._rows.values():
             if row.until <= now:

@@ -1,14 +1,15 @@
-"""Open requests: the answers they wait for, the end of the wait, and duplicates (MSG-04..07).
+"""Matching of answers to open requests, time-outs, and detection of duplicates (MSG-04..07).
 
 The key of a request is its sender, its receiver and its id; only the receiver can answer it
-(I-T1..I-T8). A provisional answer extends the wait; the first final one ends it. If several
-receivers are asked at once, each answers for itself and names itself (`source`), and the last of
-these answers ends the wait (C-81, I-T2); an answer without a name counts for all. All waits are
-equally long, so open requests are ordered by the end of their wait. Each open request is an entity
-of `fsm.machines.transaction`; its steps are reported if a caller wants them.
+(I-T1..I-T8). A provisional answer extends the wait; the first final answer ends it. If a request
+goes to several receivers, each answer names its sender (`source`), and the last of these answers
+ends the wait (C-81, I-T2); an answer without a name counts for all receivers. All waits are equally
+long, so open requests are ordered by the end of their wait. Each open request is an instance of the
+state machine `fsm.machines.transaction`; its transitions are reported if the caller wants that.
 
-`OutstandingCore` keeps requests whose receiver may go before it answers (MN-20, R11).
-`DeduplicationWindow` finds messages that two paths, or a retry, bring twice (I-P22).
+`OutstandingCore` remembers requests whose receiver may end before it answers (MN-20, R11).
+`DeduplicationWindow` recognises messages that arrive twice, by two routes or by a retry (I-P22).
+`EndedDurables` does so for durable messages, and `HeldPaths` remembers subscriptions elsewhere.
 """
 
 import math
@@ -33,19 +34,19 @@ Key: TypeAlias = tuple[str, str, int]
 """Sender, receiver and id of a request."""
 
 _REMEMBERED: Final = 4096
-"""Number of ended requests remembered to recognise their real answers as late."""
+"""Number of ended requests that are remembered to recognise answers that come too late."""
 
 _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken", DURABLE})
-"""Fields that may differ between two copies of one message; the digest excludes them."""
+"""Body fields that may differ between two deliveries of one message, ignored in comparisons."""
 
 
 class Steps(Enum):
-    """Reporting of the steps of entities: making a report costs more than the step.
+    """Choice of the state machine transitions that are reported, since each report takes time.
 
     Attributes:
-        REPORTED: Every step is reported.
-        SAMPLED: The steps of sampled requests are reported (`is_sampled`).
-        UNREPORTED: No step is reported.
+        REPORTED: Every transition is reported.
+        SAMPLED: The transitions of sampled requests are reported (`is_sampled`).
+        UNREPORTED: No transition is reported.
     """
 
     REPORTED = "reported"
@@ -59,23 +60,23 @@ _SAMPLED_END: Final = str(_SAMPLED)
 
 
 def is_sampled(request_id: int) -> bool:
-    """Return whether a request is in the tenth that a monitor judges, by its id."""
+    """Return whether a request, by its id, is among the tenth whose transitions are reported."""
     return request_id % _SAMPLE == _SAMPLED
 
 
 @attrs.define(slots=True, eq=False)
 class Transaction(Generic[W]):
-    """An open request.
+    """An open request: it has been sent and has no final answer yet.
 
     Attributes:
         request: The request as it was admitted.
-        waiter: The pending reply that gets the answer; only the host uses it.
-        until: Time at which the wait ends if no answer comes; only the core extends it.
-        entity: The entity that the core steps.
+        waiter: The object of the caller that will get the answer.
+        until: Time at which the wait ends if no answer comes; only `TransactionsCore` changes this.
+        entity: The state machine of the request.
         awaited: The receivers that have not answered yet, if there are several; empty: one answer
             is expected.
-        repeats: How often it may still be sent again (MSG-07).
-        is_repeated: Whether it was sent again, so that the outcome of the first message is unknown.
+        repeats: The number of times that the request may still be sent again (MSG-07).
+        is_repeated: Whether the request was sent again, so the outcome of the first try is unknown.
     """
 
     request: Message
@@ -89,13 +90,13 @@ class Transaction(Generic[W]):
 
 @attrs.define(slots=True)
 class Answer(Generic[W]):
-    """The meaning of an answer: it belongs to a transaction, or must be dropped.
+    """Result of matching an answer to the open requests: the request, or the reason to drop it.
 
     Attributes:
-        transaction: The request that is answered; None: no request waits for it.
-        drop: The reason to drop it; None: it is delivered.
-        step: The step of the transaction; None: no step, or not reported.
-        is_last: Whether it ended the transaction.
+        transaction: The request that is answered; None: no request waits for the answer.
+        drop: The reason to drop the answer; None: it is delivered.
+        step: The state machine transition of the request; None: none, or not reported.
+        is_last: Whether the answer ended the wait.
     """
 
     transaction: Transaction[W] | None
@@ -106,12 +107,12 @@ class Answer(Generic[W]):
 
 @attrs.frozen(slots=True)
 class Ended(Generic[W]):
-    """A request that ended without its real answer.
+    """A request whose wait has ended without an answer of the receiver.
 
     Attributes:
         request: The request as it was admitted.
-        waiter: The pending reply that gets the answer.
-        step: Its last step; None: not reported.
+        waiter: The object of the caller that will get a synthetic answer.
+        step: The last state machine transition of the request; None: not reported.
     """
 
     request: Message
@@ -121,10 +122,11 @@ class Ended(Generic[W]):
 
 @attrs.frozen(slots=True)
 class Repeated:
-    """A request that is sent again: the same message, with the same id (MSG-07).
+    """A request to send again: the same message, with the same id (MSG-07).
 
     Attributes:
-        step: The step of the transaction; None: it is not reported.
+        request: The request.
+        step: The state machine transition of the request; None: not reported.
     """
 
     request: Message
@@ -133,12 +135,12 @@ class Repeated:
 
 @attrs.frozen(slots=True)
 class Terms:
-    """The number of answers and attempts of a request.
+    """Options of a request: expected answers, number of attempts, receivers reached by links.
 
     Attributes:
         awaited: The `source` of each answer, if several are expected.
-        attempts: Maximum number of times it is sent while no answer comes (MSG-07).
-        direct: Those receivers that a link reaches, so that the node need not fan out to them.
+        attempts: Maximum number of times the request is sent while no answer comes (MSG-07).
+        direct: The receivers that a direct link reaches, so the node need not send to them.
     """
 
     awaited: frozenset[str] = frozenset()
@@ -147,14 +149,14 @@ class Terms:
 
 
 ASKED_ONCE: Final = Terms()
-"""The terms of a request that is sent once and gets one answer."""
+"""The options of a request that is sent once and gets a single answer."""
 
 
 class TransactionsCore(Generic[W]):
-    """The open requests of one router.
+    """The open requests of one message bus, with their time-outs.
 
     Args:
-        steps: Whether the results contain the steps of entities.
+        steps: The state machine transitions that the results contain.
     """
 
     def __init__(self, steps: Steps = Steps.REPORTED) -> None:
@@ -175,10 +177,10 @@ class TransactionsCore(Generic[W]):
         Args:
             request: The request as it was admitted.
             waiter: The pending reply that gets the answer.
-            terms: The number of answers, and how often the request is sent.
+            terms: The expected answers, and the number of attempts.
 
         Raises:
-            UndeclaredTransitionError: It is open already; ask `find` first.
+            UndeclaredTransitionError: The request is open already; call `find` first.
         """
         key = (request.from_, request.to, request.id)
         known = self._open.get(key)
@@ -195,7 +197,7 @@ class TransactionsCore(Generic[W]):
         return step
 
     def waits_since(self, request: Message, now: float) -> None:
-        """Begin the wait of an open request now, since its evidence has just been written.
+        """Restart the timer of an open request, which is only now sent.
 
         Args:
             request: The request; one that is not open is ignored.
@@ -206,18 +208,18 @@ class TransactionsCore(Generic[W]):
             self._open.move_to_end((request.from_, request.to, request.id))
 
     def find(self, request: Message) -> Transaction[W] | None:
-        """Return the open transaction that a request repeats, or None."""
+        """Return the open request with the same sender, receiver and id, or None."""
         return self._open.get((request.from_, request.to, request.id))
 
     def transactions(self) -> Iterable[Transaction[W]]:
-        """Return the open transactions, oldest first."""
+        """Return the open requests, ordered by the end of their wait."""
         return self._open.values()
 
     def answered(self, response: Message, now: float) -> Answer[W]:
-        """Take an answer: a final one ends the transaction (I-T2, I-T4, I-T5).
+        """Match an answer to its open request; a final answer ends the wait (I-T2, I-T4, I-T5).
 
         Args:
-            response: The answer as it came.
+            response: The answer as it arrived.
         """
         key = (response.to, response.from_, response.id)
         transaction = self._open.get(key)
@@ -242,7 +244,9 @@ class TransactionsCore(Generic[W]):
         return Answer(transaction, None, step, is_last=True)
 
     def give_up(self, request: Message, why: str) -> Ended[W] | None:
-        """End a transaction by an answer of the router; the real answer is then late.
+        """End the wait for an answer, since the bus itself refuses the request.
+
+        The receiver's own answer, if one comes, then counts as late.
 
         Args:
             request: The request; if it is not open, None is returned.
@@ -252,11 +256,11 @@ class TransactionsCore(Generic[W]):
         return None if transaction is None else self._end(transaction, Trigger.REFUSED, why)
 
     def give_up_all(self, why: str) -> list[Ended[W]]:
-        """End all open requests."""
+        """End the wait for the answers to all open requests."""
         return [self._end(each, Trigger.REFUSED, why) for each in list(self._open.values())]
 
     def deadline(self) -> float:
-        """Return when the next wait ends."""
+        """Return the time at which the next wait ends."""
         first = next(iter(self._open.values()), None)
         return math.inf if first is None else first.until
 
@@ -282,7 +286,7 @@ class TransactionsCore(Generic[W]):
         return Repeated(request, self._take(transaction.entity, Trigger.REPEATED))
 
     def overdue(self, now: float) -> list[Ended[W]]:
-        """End and return every wait that is over: each gets a synthetic 408 (I-T6)."""
+        """End and return the requests whose time is over; the caller answers them 408 (I-T6)."""
         expired: list[Transaction[W]] = []
         for transaction in self._open.values():
             if transaction.until > now:
@@ -309,10 +313,10 @@ class TransactionsCore(Generic[W]):
 
 
 def same_request(first: Message, second: Message) -> bool:
-    """Return whether two messages with the same key are the same message (I-T8, MSG-07).
+    """Return whether two messages with the same key have the same content (I-T8, MSG-07).
 
     Args:
-        first: The message that is known.
+        first: The message that came before.
         second: The message that came with the same key.
     """
     return first.type is second.type and _essence(first) == _essence(second)
@@ -326,16 +330,16 @@ def _essence(message: Message) -> dict[str, object]:
 
 
 _SENDERS: Final = 16_384
-"""Number of senders, or pairs, that are remembered; the longest silent one is forgotten first."""
+"""Number of remembered senders, or pairs of addresses; the longest silent is forgotten first."""
 
 _Instance: TypeAlias = tuple[str, int, int, str, int]
-"""Receiver and id; for answers code and source; for provisional answers their number."""
+"""Key of a message: receiver, id; of answers also code, `source`, number if provisional."""
 
 
 def _instance(message: Message) -> _Instance:
     if not message.is_response:
         return message.to, message.id, 0, "", 0
-    # Several may answer from one address (C-81), and send several provisional answers.
+    # Several receivers may answer from the same address (C-81), each with provisional answers.
     source, nth = message.body.get("source"), message.body.get("sequence")
     sender = source if isinstance(source, str) else ""
     sequence = nth if isinstance(nth, int) and not message.is_final else 0
@@ -347,7 +351,7 @@ def _size_of(instance: _Instance) -> int:
 
 
 class _Window(OrderedDict[_Instance, float]):
-    """The message instances of one sender, and the bytes of memory that they take."""
+    """The remembered messages of one sender, and the bytes of memory that they take."""
 
     def __init__(self, sender: str) -> None:
         super().__init__()
@@ -355,9 +359,9 @@ class _Window(OrderedDict[_Instance, float]):
 
 
 class DeduplicationWindow:
-    """The last message instances of each sender (I-P22).
+    """Recognises messages that arrive twice by the last messages of each sender (I-P22).
 
-    It remembers `DEDUP_WINDOW` instances for each sender, for `DEDUP_SECONDS`, of at most
+    The last `DEDUP_WINDOW` messages of each sender are remembered for `DEDUP_SECONDS`, for at most
     `_SENDERS` senders; bytes of memory are limited, too. The longest silent sender is forgotten
     first.
     """
@@ -367,7 +371,7 @@ class DeduplicationWindow:
         self._size = 0
 
     def is_new(self, message: Message, now: float) -> bool:
-        """Return whether this message instance is new, and remember it.
+        """Return whether a message arrives for the first time, and remember it.
 
         Args:
             message: The message as it arrived.
@@ -397,17 +401,17 @@ class DeduplicationWindow:
         return True
 
     def knows(self, message: Message, now: float) -> bool:
-        """Return whether a message instance is remembered.
+        """Return whether a message has arrived before.
 
         Args:
-            message: The message as it came.
+            message: The message as it arrived.
         """
         window = self._senders.get(message.from_)
         seen_at = None if window is None else window.get(_instance(message))
         return seen_at is not None and now - seen_at <= protocol.DEDUP_SECONDS
 
     def _forget(self, now: float) -> None:
-        """Forget senders that were silent for long, or must give way."""
+        """Forget the senders that were silent for long, and the oldest while memory is full."""
         while True:
             sender = next(iter(self._senders))
             window = self._senders[sender]
@@ -423,21 +427,22 @@ class DeduplicationWindow:
 
 
 class EndedDurables:
-    """The durable messages that need not be delivered any more, of the last `_SENDERS` pairs.
+    """Recognises durable messages that arrive again although they were finally answered.
 
-    A node delivers the messages of one sender to one receiver one after the other, in the order of
-    their positions in the log, so the last ended position implies all earlier ones. There is no
-    time limit: a node may deliver a message again after hours.
+    A node delivers the durable messages of a sender to a receiver one after the other, in the
+    order of their positions in a queue. So the last answered position of each pair of addresses is
+    enough; `_SENDERS` pairs are kept without time limit, as messages may be repeated after hours.
     """
 
     def __init__(self) -> None:
         self._places: OrderedDict[tuple[str, str], int] = OrderedDict()
 
     def add(self, message: Message, place: int) -> None:
-        """Note that a message has got an answer that ends it.
+        """Note that a durable message has been finally answered.
 
         Args:
-            place: Its position in the log of this runtime.
+            message: The message.
+            place: The position of the message in the node's durable queue for this runtime.
         """
         pair = (message.from_, message.to)
         self._places[pair] = max(place, self._places.get(pair, 0))
@@ -446,19 +451,20 @@ class EndedDurables:
             self._places.popitem(last=False)
 
     def has(self, message: Message, place: int) -> bool:
-        """Return whether a message has ended.
+        """Return whether a durable message has been finally answered.
 
         Args:
-            place: Its position in the log of this runtime.
+            message: The message.
+            place: The position of the message in the node's durable queue for this runtime.
         """
         return place <= self._places.get((message.from_, message.to), 0)
 
 
 class OutstandingCore:
-    """The outstanding requests of one component: delivered to it and not answered yet.
+    """The requests that were delivered to one component and that it has not answered yet.
 
-    Memory: `SANDBOX_OUTSTANDING` requests, most of them without their bodies; the oldest are
-    forgotten, and those whose sender no longer waits.
+    At most `SANDBOX_OUTSTANDING` requests are kept, most of them without their bodies. The oldest
+    are forgotten first, and requests whose sender no longer waits are forgotten, too.
     """
 
     def __init__(self) -> None:
@@ -483,15 +489,18 @@ class OutstandingCore:
         self._asked.pop(instance_id(request), None)
 
     def knows(self, request: Message) -> bool:
-        """Return whether a request was delivered and not answered since."""
+        """Return whether a request was delivered to the component and is not answered yet."""
         return instance_id(request) in self._asked
 
     def is_open(self, now: float) -> bool:
-        """Return whether the sender of a request may still wait for its answer."""
+        """Return whether the sender of any unanswered request may still wait for the answer."""
         return any(until > now for until, _ in self._asked.values())
 
     def asked(self, answer: Message) -> Message | None:
-        """Return the delivered request that a message answers, or None; a final answer ends it."""
+        """Return the delivered request that a message answers, or None.
+
+        A final answer removes the request.
+        """
         if not answer.is_response:
             return None
         mid = request_id(answer)
@@ -501,23 +510,22 @@ class OutstandingCore:
         return request
 
     def unanswered(self) -> list[Message]:
-        """Take out all requests that were not answered."""
+        """Remove and return all requests that were not answered."""
         requests, self._asked = self._asked, {}
         return [request for _, request in requests.values()]
 
 
-# The subscriptions that a runtime holds in other domains (PFY-03): the accepted requests of the
-# runtime show them. A stub of a domain is not released while a subscription is held there, because
-# its events would stop.
+# The subscriptions of a runtime in other domains, known from its accepted requests (PFY-03). The
+# stub that connects to a domain is not released while a subscription exists in the domain, because
+# the events of the subscription would no longer arrive.
 
 _Path: TypeAlias = tuple[str, str]
 
 
 class HeldPaths:
-    """Receivers and resources of accepted subscriptions, by domain.
+    """The accepted subscriptions of a runtime in each domain: requested address and resource.
 
-    Memory: one entry for each subscription of the runtime; the owners of subscriptions bound their
-    number.
+    Memory is limited only by the components that subscribe, which limit their subscriptions.
     """
 
     def __init__(self) -> None:
@@ -527,23 +535,23 @@ class HeldPaths:
         return sum(map(len, self._held.values()))
 
     def holds(self, domain: str) -> bool:
-        """Return whether a subscription is held in a domain."""
+        """Return whether the runtime has a subscription in a domain."""
         return domain in self._held
 
     def record_success(self, request: Message) -> None:
-        """Note that a request of this runtime was answered with success.
+        """Add the subscription of a request that was answered with success.
 
         Args:
-            request: The request; only a subscription counts, and not one at another runtime:
-                runtimes follow each other over their direct link (P2P-25).
+            request: The request. Requests other than subscriptions are ignored, and so are those to
+                another runtime, since their events come over a direct link (P2P-25).
         """
         if request.type is MessageType.SUBSCRIBE and scheme_of(request.to) != RUNTIME_SCHEME:
             self._held.setdefault(domain_of(request.to), set()).update(_paths(request))
 
     def record_message(self, message: Message) -> None:
-        """Note a message that this runtime sends: subscriptions that it ends are no longer held.
+        """Remove the subscriptions that a message of this runtime cancels.
 
-        Its answer does not matter: no events are expected any more.
+        The answer does not matter, since no events are expected any more.
         """
         if message.type is not MessageType.UNSUBSCRIBE or message.is_response:
             return
@@ -556,7 +564,10 @@ class HeldPaths:
 
 
 def _paths(request: Message) -> Iterator[_Path]:
-    """Return the resources of a request; without a list of resources, its receiver."""
+    """Yield a pair (receiver, resource) for each resource of a request.
+
+    The receiver takes the place of a resource that is missing or no text.
+    """
     named = request.body.get("resources")
     names = named if isinstance(named, list) else [request.body.get("resource")]
     for name in names:

@@ -1,1 +1,1 @@
-"""Descriptors of other domains: whether they are trusted, and their stubs."""
+"""Code and stubs from other domains: trust in their descriptors, and sandboxes for their stubs."""

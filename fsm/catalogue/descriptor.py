@@ -1,4 +1,7 @@
-"""The judgement on a descriptor and its package (T12..T15, S16)."""
+"""Decision whether a descriptor and its code package may be used (T12..T15, S16).
+
+A descriptor is a signed document in a domain's catalogue that describes a stub or a hyperty.
+"""
 
 from collections.abc import Callable
 from enum import Enum, StrEnum
@@ -22,7 +25,7 @@ from specs.limits.foreign_code import DESCRIPTOR_LIFE
 
 
 class Reason(StrEnum):
-    """Reasons to refuse a descriptor or its package; one each."""
+    """Reason for the refusal of a descriptor or its package."""
 
     UNKNOWN_DOMAIN = "unknown-domain"
     AWAY = "away"
@@ -57,26 +60,29 @@ class Reason(StrEnum):
 
 
 class Reach(Enum):
-    """The places that the descriptors of a domain may name."""
+    """The network addresses that the descriptors of a domain may name as endpoints."""
 
     PUBLIC = "public"
     ANYWHERE = "anywhere"
 
 
 class Level(Enum):
-    """The extent to which code of a foreign domain may run here (T13)."""
+    """The kinds of stubs of a foreign domain that may run here (T13)."""
 
     PROFILE = 1
+    """Stubs that are shipped with the runtime, with the domain's settings."""
+
     PACKAGE = 2
+    """Code from the domain, in a sandbox."""
 
 
 @attrs.frozen
 class Terms:
-    """The configuration of one domain by the operator of a runtime.
+    """The trust of a runtime's operator in one foreign domain.
 
     Attributes:
         publishers: Publishers whose packages are accepted; empty: no code at all.
-        reach: The places that its descriptors may name.
+        reach: The network addresses that the domain's descriptors may name.
     """
 
     publishers: frozenset[str] = frozenset()
@@ -85,10 +91,10 @@ class Terms:
 
 @attrs.frozen
 class Seen:
-    """The newest descriptor known of a place in the catalogue.
+    """Counter and hash of the newest known descriptor at a catalogue address, to detect old ones.
 
     Attributes:
-        counter: Its counter.
+        counter: The counter in the descriptor, which rises with each version.
         digest: Hash of the signed text.
     """
 
@@ -98,17 +104,17 @@ class Seen:
 
 @attrs.frozen
 class Here:
-    """The abilities of this runtime.
+    """The abilities of this runtime, which decide whether a descriptor can be used here.
 
     Attributes:
-        stubs: Names of the shipped stubs that lead to a domain.
-        machines: Hashes of the known machines.
-        levels: Ways in which foreign domains may be reached; without a sandbox, profiles only.
+        stubs: Names of the shipped stubs that connect to a domain.
+        machines: Hashes of the known state machines for stubs.
+        levels: The kinds of stubs that may run; without a sandbox, shipped stubs only.
         link_stubs: Names of the shipped stubs that make direct links.
-        link_machines: Hashes of the machines that only stubs of direct links follow.
-        hyperties: Capabilities for hyperties, by `specs.capability`; None: it is only judged
-            whether any runtime could have the needed ones.
-        protocols: Capabilities for stubs, likewise.
+        link_machines: Hashes of the state machines that only stubs of direct links have.
+        hyperties: Capabilities for hyperties, as in `specs.capability`; None: only check that some
+            runtime could have the capabilities that are needed.
+        protocols: Capabilities for stubs, in the same form.
     """
 
     stubs: frozenset[str]
@@ -123,7 +129,7 @@ class Here:
 @final
 @attrs.frozen
 class Refused:
-    """The refusal of a descriptor or package.
+    """The result of a check: a descriptor or package is refused.
 
     Attributes:
         reason: The reason, for programs.
@@ -136,7 +142,7 @@ class Refused:
     advice: str
 
 
-# The judgement on a descriptor before it is used (T12..T15, S16, CAT-08, PFY-01).
+# Checks of a descriptor before it is used (T12..T15, S16, CAT-08, PFY-01).
 
 _Check: TypeAlias = Callable[[], Refused | None]
 
@@ -154,15 +160,15 @@ def judge_entry(
     seen: Seen | None = None,
     revocations: Revocations | None = None,
 ) -> Refused | None:
-    """Check the rules that all descriptors share; return the refusal, or None.
+    """Check the address, age, version and revocation of any descriptor; return a refusal, or None.
 
     Args:
-        entry: The place it was fetched from.
+        entry: The catalogue address from which the descriptor was fetched.
         descriptor: The descriptor.
         digest: Hash of the signed text.
         now: Seconds since the epoch.
-        seen: The newest descriptor known of that place.
-        revocations: The newest list of revocations of its domain.
+        seen: The newest known descriptor at that address.
+        revocations: The newest revocation list of the domain.
     """
     checks: tuple[_Check, ...] = (
         lambda: _place(entry, descriptor),
@@ -177,13 +183,13 @@ def judge_entry(
 def judge_use(
     descriptor: Described, terms: Terms, here: Here, revocations: Revocations | None = None
 ) -> Refused | None:
-    """Check the needs and rights of a stub or a hyperty; return the refusal, or None.
+    """Check whether this runtime can and may deploy a stub or hyperty; return a refusal, or None.
 
     Args:
-        descriptor: The descriptor; one without code is not judged.
-        terms: The operator's configuration of its domain.
+        descriptor: The descriptor; descriptors of other kinds are always accepted.
+        terms: The operator's trust in the domain.
         here: The abilities of this runtime.
-        revocations: The newest list of revocations of its domain.
+        revocations: The newest revocation list of the domain.
     """
     if isinstance(descriptor, HypertyDescriptor):
         return _hyperty(descriptor, terms, here, revocations) or _constraints(
@@ -199,7 +205,9 @@ def judge_use(
 
 
 def judge_offer(descriptor: Described, here: Here) -> Refused | None:
-    """Check the offer of a domain; None: a runtime that trusts the domain could deploy it.
+    """Check a descriptor that a domain wants to publish; return a refusal, or None.
+
+    None: a runtime that trusts the domain could deploy the described stub or hyperty.
 
     Args:
         descriptor: The descriptor.
@@ -213,7 +221,9 @@ def judge_offer(descriptor: Described, here: Here) -> Refused | None:
 def judge_revocations(
     domain: str, found: Revocations, known: Revocations | None, now: float
 ) -> Refused | None:
-    """Check a list of revocations with a valid signature; None: it replaces the known list.
+    """Check a new revocation list whose signature is valid; return a refusal, or None.
+
+    None: the new list replaces the known list.
 
     Args:
         domain: The domain whose list was requested.
@@ -232,13 +242,13 @@ def judge_revocations(
 def judge_package(
     promised: SourcePackage, size: int, digest: str, flaw: str | None
 ) -> Refused | None:
-    """Check the bytes of a package; None: they are the promised ones.
+    """Check a downloaded package against its descriptor; return a refusal, or None.
 
     Args:
-        promised: The package in the descriptor.
-        size: Number of bytes.
+        promised: Size and hash of the package in the descriptor.
+        size: Number of downloaded bytes.
         digest: SHA-256 of the bytes.
-        flaw: Their fault as an archive, as half a sentence; None: none.
+        flaw: A fault of the archive, as half a sentence; None: no fault.
     """
     if size != promised.size:
         why = f"its package has {size} bytes and not {promised.size}"
@@ -249,7 +259,7 @@ def judge_package(
     return None if flaw is None else Refused(Reason.BAD_ARCHIVE, f"its package {flaw}", _ASK_DOMAIN)
 
 
-# ---- rules that all descriptors share
+# ---- checks of all descriptors
 
 
 def _place(entry: Entry, descriptor: Described) -> Refused | None:
@@ -310,7 +320,7 @@ def _is_revoked(subject: str, why: str) -> Refused:
 
 
 def _constraints(constraints: Json, capabilities: JsonObject | None) -> Refused | None:
-    """Refuse constraints that this runtime cannot meet (STB-12, CAT-04)."""
+    """Return the refusal of constraints that this runtime cannot meet, or None (STB-12, CAT-04)."""
     why = unmet(constraints, capabilities)
     advice = "ask the domain for one without it, or use another runtime"
     return None if why is None else Refused(Reason.CONSTRAINT, why, advice)
@@ -328,7 +338,7 @@ def _hyperty(
     return refused
 
 
-# ---- level 1: a stub that ships
+# ---- level 1: a stub that is shipped with the runtime
 
 
 def _profile(descriptor: StubDescriptor, terms: Terms, here: Here) -> Refused | None:
@@ -360,13 +370,13 @@ def _places(endpoints: tuple[str, ...], terms: Terms) -> Refused | None:
     return None
 
 
-# ---- level 2: code
+# ---- level 2: code of the domain
 
 
 def _publisher(
     descriptor: Described, terms: Terms, revocations: Revocations | None
 ) -> Refused | None:
-    """Refuse code in another language, or of a publisher who is not trusted, or revoked code."""
+    """Return the refusal of code by its language, publisher or revocation, or None."""
     package = descriptor.source_package
     if package is None or descriptor.language.lower() != LANGUAGE:
         why = f"its code is written in {descriptor.language[:40]!r}"
@@ -382,7 +392,7 @@ def _publisher(
 
 
 def _fitness(descriptor: StubDescriptor, terms: Terms, here: Here) -> Refused | None:
-    """Refuse code that cannot be monitored or confined, or has no endpoint to dial."""
+    """Return the refusal of a stub's code that cannot be monitored, confined or used, or None."""
     if descriptor.machine is None or descriptor.machine not in here.machines:
         why = "it follows an unknown machine"
         return Refused(

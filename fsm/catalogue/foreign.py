@@ -1,17 +1,17 @@
-"""The foreign domains of a message node: one stub for each, in a sandbox process of its own.
+"""A message node's connections to foreign domains: one stub for each, in its own sandbox process.
 
-The first message for a domain has its stub deployed; later messages wait, in order and within
-bounds (MN-19, STB-11). If a sandbox cannot be started, or its stub cannot connect, there is a pause
-for the domain, and the waiting messages are answered 503 (STB-14). The crash of a sandbox affects
-no other: requests that it has not answered are answered 503, and the next message starts another
-sandbox, which resumes the session; after too many crashes there is a pause (MN-20, R11). No stub's
-name is used twice (STB-15).
+The first message for a domain starts a sandbox with the stub; later messages wait, in order and
+within limits (MN-19, STB-11). If the sandbox cannot be started, or its stub cannot connect, the
+waiting messages are answered 503, and the next attempt comes after a pause (STB-14). If a sandbox
+crashes, its unanswered requests are answered 503, and the next message starts another sandbox,
+which resumes the session. Too many crashes begin a pause (MN-20, R11). The name of a stub is never
+used twice (STB-15).
 
-A stub that was idle for a while is released, unless a request is open or a subscription is held in
-its domain (PFY-03). Messages that come while it ends wait for its successor.
+A stub that was idle for a while is removed, unless a request is open or a subscription exists in
+its domain (PFY-03). Messages that come while the stub ends wait for the next stub.
 
-A stub may report only its own status, and forwards messages with its stamp; the node checks each
-forwarded message again, as if it came over the network (T16).
+A stub may report only its own status; it forwards other messages and adds its address to `via`. The
+node checks each forwarded message again, as if it came over the network (T16).
 """
 
 import math
@@ -36,35 +36,37 @@ from specs.reply_code import LAST_SUCCESS, Code, DropReason
 
 
 class ForeignPort(Protocol):
-    """The calls of the table of foreign domains to its host."""
+    """Calls of `ForeignCore` to its host, which runs the sandboxes and sends the messages."""
 
     def step(self, step: Step) -> None:
-        """Trace a step of a deployment."""
+        """Trace a state machine transition of a deployment."""
 
     def open(self, stub: str, domain: str, token: str | None) -> None:
         """Start a sandbox for a stub; then call `sandbox_ready` or `sandbox_gone`.
 
         Args:
-            token: Token of an earlier stub's session; None: there is none.
+            stub: Address of the stub.
+            domain: The foreign domain.
+            token: Token of an earlier stub's session; None: no session can be resumed.
         """
 
     def deliver(self, stub: str, entry: OutboundMessage) -> None:
-        """Deliver a message to a stub; else call `sandbox_full` or `sandbox_unreachable`."""
+        """Deliver a message to a stub; otherwise call `sandbox_full` or `sandbox_unreachable`."""
 
     def end(self, stub: str, why: str) -> None:
-        """End a sandbox, in any state; then call `sandbox_gone`."""
+        """End a sandbox in any state; then call `sandbox_gone`."""
 
     def pass_on(self, domain: str, stub: str, message: Message) -> None:
-        """Check a message that a stub has forwarded as if it came over the network."""
+        """Check and route a message that a stub has forwarded, as if it came over the network."""
 
     def refuse(self, message: Message, code: Code, why: str, retry_after: float | None) -> None:
-        """Answer a request that does not reach the domain."""
+        """Answer a request that cannot be delivered to the domain with an error."""
 
     def answer(self, stub: str, message: Message, code: Code, why: str) -> None:
-        """Answer, into the sandbox, a request that a stub had no right to post."""
+        """Answer a request that a stub had no right to send; the answer goes into the sandbox."""
 
     def renew(self, domain: str) -> None:
-        """Renew the subscriptions at the node of a domain, which may have lost them."""
+        """Repeat the subscriptions at the node of a domain, which may have lost them."""
 
     def drop(self, message: Message, reason: DropReason) -> None:
         """Count a message that is discarded."""
@@ -72,13 +74,13 @@ class ForeignPort(Protocol):
 
 @attrs.define(slots=True)
 class _ForeignHistory:
-    """The data of a domain that outlive one sandbox.
+    """Data about a foreign domain that is kept when its sandbox ends.
 
     Attributes:
-        started: Number of sandboxes so far.
+        started: Number of sandboxes that were started so far.
         token: Token of the last stub's session.
         crashes: Recent crashes of sandboxes.
-        until: End of the pause.
+        until: Time at which the pause ends.
         why: Reason of the pause.
     """
 
@@ -89,11 +91,11 @@ class _ForeignHistory:
     why: str = ""
 
     def rest(self, until: float, why: str) -> None:
-        """Begin a pause in which the domain is not dialled."""
+        """Begin a pause in which no sandbox is started for the domain."""
         self.until, self.why = until, why
 
     def count_crash(self, why: str, now: float) -> None:
-        """Count a crash; too many begin a pause."""
+        """Count a crash of a sandbox; too many crashes begin a pause."""
         if self.crashes.count_crash(now):
             self.rest(
                 now + protocol.SANDBOX_COOL_DOWN, f"its sandbox crashes again and again: {why}"
@@ -101,18 +103,18 @@ class _ForeignHistory:
 
 
 class _ForeignSandbox:
-    """A sandbox with a stub that is being deployed, or runs.
+    """A sandbox process with the stub to one foreign domain, starting, running or ending.
 
     Attributes:
-        deployment: The entity of its deployment.
-        state: State of its connection; None: not reported yet.
-        why: Reason of that state.
-        offences: Number of messages that it posted without a right to.
-        is_ending: Whether its end was ordered.
-        is_released: Whether its end was ordered because it was idle: messages wait for its
-            successor.
-        used: Time at which the last message crossed it.
-        outstanding: Requests that were delivered and may still be answered.
+        deployment: State machine of the deployment.
+        state: State of the stub's connection; None: not reported yet.
+        why: Reason of the end of the sandbox.
+        offences: Number of messages that the stub had no right to send.
+        is_ending: Whether the end of the sandbox was ordered.
+        is_released: Whether the end was ordered because the stub was idle; new messages then wait
+            for the next stub.
+        used: Time at which the stub last transported a message.
+        outstanding: Requests that were delivered to the stub and are not answered yet.
     """
 
     def __init__(self, stub: str, domain: str, own: str) -> None:
@@ -133,21 +135,21 @@ class _ForeignSandbox:
         self.outstanding = OutstandingCore()
 
     def wait(self, entry: OutboundMessage) -> str | None:
-        """Let a message wait for the stub; return the reason if there is no room, or None."""
+        """Queue a message for the stub; return the reason if the queue is full, or None."""
         refused = self._waiting.put(entry, user_of(entry.message, self._own), len(entry.line))
         return None if refused is None else refused.why
 
     def release(self) -> list[OutboundMessage]:
-        """Take out all waiting messages, oldest first."""
+        """Remove and return all waiting messages, oldest first."""
         return self._waiting.take()
 
     def is_about_itself(self, message: Message) -> bool:
-        """Return whether a message is the stub's own: its status, or an answer to a command."""
+        """Return whether a message is the stub's own: a status event, or an answer to a command."""
         to_status = message.to == status_of(self.stub)
         return message.from_ == self.stub and (to_status or message.is_response)
 
     def has_brought(self, message: Message) -> bool:
-        """Return whether this stub is the last that a message crossed."""
+        """Return whether a message came through this stub, by the last address in `via`."""
         return message.via[-1:] == (self.stub,)
 
 
@@ -158,11 +160,13 @@ _LEAVING: Final = "the node is going down"
 
 
 class ForeignCore:
-    """One node's table of foreign domains; `now` is in seconds on the host's clock.
+    """Runs the stubs of a message node to foreign domains: start, queues, crashes, idle stubs.
+
+    `now` is always in seconds on the host's clock.
 
     Args:
-        node: The address of the node; its stubs are below it.
-        domains: The domains that it may reach.
+        node: The address of the node; addresses of stubs begin with it.
+        domains: The foreign domains to which stubs may connect.
         port: The host.
         idle: Seconds without a message after which a stub is released (PFY-03).
     """
@@ -184,7 +188,7 @@ class ForeignCore:
     # ---- towards the domain
 
     def send(self, domain: str, entry: OutboundMessage, now: float) -> None:
-        """Send a message to a foreign domain."""
+        """Deliver or queue a message for a foreign domain, or refuse it; start a stub if needed."""
         message = entry.message
         if any(is_below(each, self._name(domain)) for each in message.via):
             self._port.drop(message, DropReason.LOOP)
@@ -209,7 +213,7 @@ class ForeignCore:
         return f"{self._node}/protostub/{domain}"
 
     def _no_route(self, domain: str, now: float) -> tuple[Code, str, float | None] | None:
-        """Return why a domain cannot be reached now, and for how many seconds, or None."""
+        """Return code, reason and seconds to wait if a domain cannot be reached now, or None."""
         if domain not in self._domains:
             return Code.NOT_FOUND, "it is not configured", None
         sandbox, past = self._sandboxes.get(domain), self._past.get(domain)
@@ -246,14 +250,14 @@ class ForeignCore:
     def _refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Discard a message that is not delivered; only requests are answered."""
+        """Answer a request that cannot be delivered with an error; drop any other message."""
         if message.is_request:
             self._port.refuse(message, code, why, retry_after)
         else:
             self._port.drop(message, DropReason.SESSION_GONE)
 
     def _refuse_full(self, message: Message, why: str) -> None:
-        """Discard a message for which a full queue has no room."""
+        """Answer a request with an error, or drop another message, because the queue is full."""
         if message.is_request:
             self._port.refuse(message, Code.UNAVAILABLE, why, protocol.RETRY_AFTER)
         else:
@@ -262,7 +266,7 @@ class ForeignCore:
     # ---- from a sandbox
 
     def sandbox_ready(self, stub: str, now: float) -> None:
-        """Note that the sandbox of a stub runs, with the stub in it."""
+        """Deliver the waiting messages to a stub whose sandbox is now running."""
         sandbox = self._stubs.get(stub)
         if sandbox is None or sandbox.deployment.state is not Deployment.DEPLOYING:
             return
@@ -272,7 +276,7 @@ class ForeignCore:
             self._deliver(sandbox, entry, now)
 
     def sandbox_status(self, stub: str, state: State, why: str) -> None:
-        """Note that the connection of a stub is in another state."""
+        """Note the new state of a stub's connection; end the sandbox if the connection failed."""
         sandbox = self._stubs.get(stub)
         if sandbox is None:
             return
@@ -281,22 +285,24 @@ class ForeignCore:
             self._end(sandbox, why or "it could not connect")
 
     def sandbox_unreachable(self, stub: str, message: Message) -> None:
-        """Note that a message cannot be delivered: the sandbox is starting or ending."""
+        """Refuse a message that could not be delivered, since the sandbox is starting or ending."""
         if stub in self._stubs:
             self._stubs[stub].outstanding.forget(message)
             self._refuse(message, Code.UNAVAILABLE, "its sandbox is not there")
 
     def sandbox_full(self, stub: str, message: Message) -> None:
-        """Note that the sandbox, or its pipe, has no room for a message."""
+        """Refuse a message for which the sandbox, or the pipe to it, has no room."""
         if stub in self._stubs:
             self._stubs[stub].outstanding.forget(message)
             self._refuse_full(message, "its stub has no space")
 
     def sandbox_session(self, stub: str, token: str, *, is_anew: bool) -> None:
-        """Keep the token of a stub's session, which its successor may resume.
+        """Store the token of a stub's session, so that the next stub can resume the session.
 
         Args:
-            is_anew: Whether it is another session than before, or has lost its subscriptions.
+            stub: Address of the stub.
+            token: The token.
+            is_anew: Whether the session is new, or has lost its subscriptions.
         """
         sandbox = self._stubs.get(stub)
         if sandbox is None:
@@ -307,7 +313,7 @@ class ForeignCore:
             self._port.renew(sandbox.domain)
 
     def sandbox_posted(self, stub: str, message: Message, now: float) -> None:
-        """Take a message that a stub has posted."""
+        """Handle a message that came out of a stub's sandbox: check, forward or refuse it."""
         sandbox = self._stubs.get(stub)
         if sandbox is None:
             return
@@ -322,7 +328,7 @@ class ForeignCore:
                 self._held.record_success(request)
             self._port.pass_on(sandbox.domain, stub, message)
         elif request is not None:
-            # The stub itself refuses: without it there is no route.
+            # The stub itself refuses a request that it should have sent to its domain.
             code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
             later = message.body.get("retryAfter")
             pause = float(later) if isinstance(later, int | float) else None
@@ -338,7 +344,7 @@ class ForeignCore:
     def _count_offence(
         self, sandbox: _ForeignSandbox, message: Message, reason: DropReason
     ) -> None:
-        """Refuse a message that a stub had no right to post; end the stub after too many."""
+        """Refuse a message that a stub had no right to send; end the stub after too many."""
         sandbox.offences += 1
         if message.is_request:
             why = "a stub speaks for its domain only"
@@ -356,7 +362,7 @@ class ForeignCore:
         self._port.end(sandbox.stub, why)
 
     def sandbox_gone(self, stub: str, why: str, now: float) -> None:
-        """Note that a sandbox has ended, or did not start."""
+        """Handle that a sandbox has ended or did not start: refuse its messages, begin a pause."""
         sandbox = self._stubs.pop(stub, None)
         if sandbox is None:
             return
@@ -383,7 +389,7 @@ class ForeignCore:
             self._port.renew(sandbox.domain)
 
     def _fail_deployment(self, sandbox: _ForeignSandbox, why: str) -> None:
-        """Note that a stub was not deployed."""
+        """End the deployment of a stub as failed, and refuse the waiting messages."""
         self._deadlines.pop(sandbox.stub, None)
         self._port.step(sandbox.deployment.step(Trigger.LOAD_FAILED, why))
         self._refuse_waiting(sandbox, why)
@@ -394,7 +400,7 @@ class ForeignCore:
             self._refuse(entry.message, Code.UNAVAILABLE, reason, protocol.RETRY_COOL_DOWN)
 
     def banish(self, domain: str, now: float) -> None:
-        """Begin a pause for a domain that used too many addresses without a right (S14)."""
+        """End the stub of a domain that used addresses of others, and begin a pause (S14)."""
         self._past.setdefault(domain, _ForeignHistory()).rest(now + protocol.QUARANTINE, _BAD)
         sandbox = self._sandboxes.get(domain)
         if sandbox is not None and not sandbox.is_ending:
@@ -402,7 +408,7 @@ class ForeignCore:
             self._end(sandbox, _BAD)
 
     def leave(self) -> None:
-        """End every sandbox, since the node shuts down; waiting messages are refused after that."""
+        """End every sandbox, since the node shuts down; waiting messages are then refused."""
         self._is_leaving = True
         self._deadlines.clear()
         for sandbox in self._sandboxes.values():
@@ -412,24 +418,24 @@ class ForeignCore:
     # ---- time
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called next."""
         idle = min(map(self._idle_at, self._sandboxes.values()), default=math.inf)
         return min(idle, min(self._deadlines.values(), default=math.inf))
 
     def _idle_at(self, sandbox: _ForeignSandbox) -> float:
-        """Return when a stub may be released as idle, or infinity if it must not be."""
+        """Return the time at which a stub counts as idle; infinity: it is not running."""
         is_up = sandbox.deployment.state is Deployment.DEPLOYED and not sandbox.is_ending
         return sandbox.used + self._idle if is_up else math.inf
 
     def tick(self, now: float) -> None:
-        """Give up deployments that take too long, and release idle stubs."""
+        """End deployments that take too long, and stubs that are idle."""
         late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
         idle = [each for each in self._sandboxes.values() if self._idle_at(each) <= now]
         for sandbox in late:
             self._fail_deployment(sandbox, _TOO_LATE)
             self._end(sandbox, _TOO_LATE)
         for sandbox in idle:
-            # Unless requests or subscriptions need it (PFY-03).
+            # A stub that open requests or subscriptions need is not ended (PFY-03).
             is_needed = sandbox.outstanding.is_open(now) or self._held.holds(sandbox.domain)
             if is_needed or sandbox.state is not State.LIVE:
                 sandbox.used = now

@@ -1,1 +1,1 @@
-"""Bounds: token buckets, fair queues, error windows, timers."""
+"""Limits on rates, memory and numbers: token buckets, fair queues, error counts, timers, quotas."""

@@ -1,12 +1,12 @@
-"""Token buckets: limits of rates for one sender, for each of many, and for competing senders.
+"""Rate limits by token buckets, flood detection, a fair queue, and counts of errors in a period.
 
-One number for each key is enough to limit a rate (RELIABILITY L5). A sender that floods a router is
-delayed first, then given up (R11, S17).
+A token bucket for each of many keys needs a single number (RELIABILITY L5). A sender that floods a
+router is delayed first, and then disconnected (R11, S17).
 
-In the fair queue (R11) a submitter that is alone is never delayed. While another submitter has
-submitted within `CONTENTION`, each has a share of the router's time: a burst, and then a rate. Time
-in which the router itself was delayed is not added to the shares. Otherwise all delayed submitters
-would come at once, just when the others have waited, too.
+A component that submits messages to a router is a submitter. In the fair queue (R11) a single
+submitter is never delayed. If another submitter was active within the last `CONTENTION` seconds,
+each may submit a burst of messages and then a limited rate. When the router itself was delayed, the
+submitters do not catch up: all would do so at once, just when the others have waited, too.
 """
 
 import math
@@ -22,7 +22,9 @@ from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 
 class TokenBucket:
-    """A token bucket of `burst` tokens, refilled by `rate` tokens a second.
+    """A rate limit: a bucket of `burst` tokens, refilled by `rate` tokens a second.
+
+    Each event spends a token.
 
     Args:
         rate: Tokens a second.
@@ -41,13 +43,13 @@ class TokenBucket:
         return self._left >= self._burst - 1
 
     def spend(self, now: float) -> float:
-        """Spend one token; return the seconds to pause before the next step, 0.0 for none."""
+        """Spend one token, even of an empty bucket; return the seconds to pause afterwards."""
         self._refill(now)
         self._left -= 1
         return 0.0 if self._left >= 0 else -self._left / self._rate
 
     def try_spend(self, now: float) -> bool:
-        """Spend one token if there is one; return whether there was."""
+        """Spend one token if the bucket is not empty; return whether a token was spent."""
         self._refill(now)
         if self._left < 1:
             return False
@@ -55,7 +57,7 @@ class TokenBucket:
         return True
 
     def pause(self, now: float) -> float:
-        """Return the seconds until there is a token, 0.0 if there is one."""
+        """Return the seconds until a token is available; 0.0: a token is available now."""
         self._refill(now)
         return max(0.0, (1 - self._left) / self._rate)
 
@@ -67,13 +69,13 @@ class TokenBucket:
 K = TypeVar("K", bound=Hashable)
 
 _SMALL: Final = 64
-"""Number of keys that are kept without a check whether they are still needed."""
+"""Number of buckets up to which full buckets are not searched and removed."""
 
 
 @final
 @attrs.frozen
 class Rate:
-    """A rate and a burst.
+    """A limit on the rate of events.
 
     Attributes:
         per_second: Events a second in the long run; infinity: no limit.
@@ -87,8 +89,8 @@ class Rate:
 class TokenBuckets(Generic[K]):
     """A token bucket for each key.
 
-    The state of a bucket is the time at which it is full again. A full bucket is forgotten, so
-    memory is needed only for keys that were used recently.
+    The state of a bucket is the time at which the bucket will be full again. Full buckets are
+    forgotten, so memory is needed only for keys that were used recently.
     """
 
     __slots__ = ("_full_at", "_patience", "_sweep_at", "_token")
@@ -103,11 +105,11 @@ class TokenBuckets(Generic[K]):
         return len(self._full_at)
 
     def spend(self, key: K, count: int, now: float) -> float:
-        """Take tokens even if there are too few; return the seconds until none is owed.
+        """Spend tokens, even more than are available; return the seconds to pause afterwards.
 
         Args:
             key: The key of the bucket.
-            count: Tokens to take.
+            count: Number of tokens to spend.
             now: Seconds on the host's clock.
         """
         full_at = max(self._full_at.get(key, now), now) + count * self._token
@@ -115,7 +117,7 @@ class TokenBuckets(Generic[K]):
         return max(0.0, full_at - now - self._patience)
 
     def try_spend(self, key: K, now: float) -> bool:
-        """Take one token if there is one; return whether there was.
+        """Spend one token if the bucket is not empty; return whether a token was spent.
 
         Args:
             key: The key of the bucket.
@@ -135,25 +137,24 @@ class TokenBuckets(Generic[K]):
             self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """Forget full buckets; the next sweep comes when the number of the others has doubled."""
+        """Forget full buckets; do so again when the number of buckets has doubled."""
         for key in [each for each, full_at in self._full_at.items() if full_at <= now]:
             del self._full_at[key]
         self._sweep_at = max(_SMALL, 2 * len(self._full_at))
 
 
 class FloodCore:
-    """A token bucket for one sender, and the time for which it delayed the sender.
+    """Rate limit of one sender that delays its messages, and detects a flood.
 
-    A sender that floods always has more to send when a pause is over; for a sender that keeps to
-    the rate, the reader must wait. So the measure is the time of the pauses, minus the time in
-    which the reader waited for the sender. Neither a pause that took too long nor an empty bucket
-    counts against the sender.
+    When a pause ends, a sender that floods has further messages ready, while the reader must wait
+    for the messages of an honest sender. So the measure is the total time of the pauses minus the
+    time in which the reader waited for the sender.
 
     Args:
         rate: Tokens a second.
         burst: Tokens that may be spent at once after a rest.
-        patience: Seconds of delay, minus those waited for the sender, from which on it is a flood.
-            The count begins again when the bucket is full.
+        patience: Seconds of pauses, minus the seconds of waiting for the sender, above which the
+            sender floods. The count begins again when the bucket is full.
     """
 
     def __init__(self, rate: float, burst: int, patience: float) -> None:
@@ -165,10 +166,10 @@ class FloodCore:
         self._held = 0.0
 
     def spend(self, now: float, waited: float) -> float:
-        """Spend one token; return the seconds to pause first: 0.0 for none, infinity for a flood.
+        """Count a message; return the seconds to pause before the next, or infinity for a flood.
 
         Args:
-            now: Seconds on the host's clock; the pause returned before is over.
+            now: Seconds on the host's clock; the pause that was returned before has ended.
             waited: Total seconds that the reader has waited for the sender until now.
         """
         more = waited - self._waited
@@ -183,17 +184,19 @@ class FloodCore:
 
 
 _APART: Final = 1 / SUBMIT_RATE
-"""Seconds between two turns of a submitter that uses its whole share."""
+"""Seconds between two messages of a submitter that must keep to the limited rate."""
 
 
 T = TypeVar("T")
 
 
 class FairQueue(Generic[T]):
-    """The fair queue of one router: the items that submitters get back, each in its turn.
+    """Delays the submitters of one router so that none of them excludes the others.
+
+    The queue returns an item of type `T` for a delayed submitter when that may continue.
 
     Attributes:
-        held: The items that are returned later, by submitter.
+        held: The items of delayed submitters, by submitter.
     """
 
     def __init__(self) -> None:
@@ -205,13 +208,13 @@ class FairQueue(Generic[T]):
         self._due: list[tuple[float, str]] = []
 
     def may_continue(self, by: str, item: T, now: float) -> bool:
-        """Count a message of a submitter; return whether its next message may come at once.
+        """Count a message of a submitter; return whether the submitter may continue at once.
 
-        If not, `due` returns the item at its turn.
+        If not, `due` returns the item when the submitter may continue.
 
         Args:
             by: Name of the submitter.
-            item: What the submitter waits for.
+            item: The object by which the caller wakes up the submitter.
             now: Seconds on the host's clock.
         """
         if by != self._last:
@@ -228,11 +231,11 @@ class FairQueue(Generic[T]):
         return False
 
     def deadline(self) -> float:
-        """Return the time of the next call of `due`; infinity: no submitter is delayed."""
+        """Return the time at which `due` must be called next; infinity: no submitter is delayed."""
         return self._due[0][0] if self._due else math.inf
 
     def due(self, now: float) -> list[T]:
-        """Return the items that are due: one for each submitter, however late."""
+        """Remove and return the items of the submitters that may continue, one for each of them."""
         ready: list[str] = []
         while self._due and self._due[0][0] <= now:
             ready.append(heappop(self._due)[1])
@@ -245,17 +248,17 @@ class FairQueue(Generic[T]):
         return items
 
 
-# Error windows: malformed messages, crashes and offences that are tolerated in a period.
+# Counts of malformed messages, crashes and offences, of which some are tolerated in a period.
 
 
 class CrashCount:
-    """The crashes of one sandbox within `SANDBOX_SECONDS`; `SANDBOX_RESTARTS` are tolerated."""
+    """Counts the crashes of one sandbox; `SANDBOX_RESTARTS` are tolerated in `SANDBOX_SECONDS`."""
 
     def __init__(self) -> None:
         self._crashes: deque[float] = deque()
 
     def count_crash(self, now: float) -> bool:
-        """Count a crash; return whether there are too many now, and then begin to count again."""
+        """Count a crash; return whether too many have happened, which also resets the count."""
         while self._crashes and self._crashes[0] <= now - protocol.SANDBOX_SECONDS:
             self._crashes.popleft()
         self._crashes.append(now)
@@ -265,12 +268,12 @@ class CrashCount:
         return True
 
     def is_calm(self, now: float) -> bool:
-        """Return whether all counted crashes are older than the window."""
+        """Return whether no crash has happened within the last `SANDBOX_SECONDS`."""
         return not self._crashes or self._crashes[-1] <= now - protocol.SANDBOX_SECONDS
 
 
 class ErrorWindow:
-    """The error window of one link: its recent malformed messages.
+    """Counts the recent malformed messages on one link, to close the link if there are too many.
 
     Args:
         borne: Number of malformed messages that are tolerated within `ERROR_WINDOW`; infinity: no
@@ -302,11 +305,10 @@ class ErrorWindow:
 
 
 class QuarantineCore:
-    """The quarantine of nodes that too often used addresses without a right to them.
+    """Refuses, for some time, the nodes that too often sent from addresses they do not own.
 
-    Offences are counted for the duration of a quarantine, from the first one: an occasional message
-    that crosses the end of its permission causes no quarantine. Memory: one entry for each node
-    with an offence that was not forgiven.
+    Such an offence is forgotten after `QUARANTINE` seconds, so that a rare message that is sent
+    just when its permission ends does no harm. Memory: one entry for each node with offences.
     """
 
     def __init__(self) -> None:
@@ -314,7 +316,7 @@ class QuarantineCore:
         self._until: dict[str, float] = {}
 
     def offended(self, node: str, now: float) -> bool:
-        """Count an offence; return whether the node must be disconnected now.
+        """Count an offence of a node; return whether the node must be disconnected now.
 
         Args:
             node: Address of the node.
@@ -331,7 +333,7 @@ class QuarantineCore:
         return True
 
     def holds(self, node: str, now: float) -> bool:
-        """Return whether a node is refused until the end of its quarantine.
+        """Return whether a node is in quarantine and must be refused.
 
         Args:
             node: Address of the node.

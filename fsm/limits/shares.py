@@ -1,9 +1,10 @@
-"""Shares of limited resources: the work of a hyperty, by peers, and open requests, by senders.
+"""Fair division of limited resources between peers, senders, users, sandboxes and hosts.
 
-A peer begins work while it has less than the free capacity: alone it gets half, and the next peer
-half of the rest. Work beyond that waits, and delays no other peer. The senders of one process
-together have as many requests open at a receiver as the receiver accepts of a process; further
-senders take turns.
+`WorkShares` divides the capacity of a hyperty to handle requests. A peer's request is handled at
+once while the peer uses less than what is free: the first peer gets half of the capacity, the next
+half of the rest. Other requests wait, and delay no other peer. `OpenShares` limits the requests of
+one process that a receiver handles at once; senders whose requests wait are served in rotation. The
+other classes limit items and memory of users, sandbox processes, and connections of hosts.
 """
 
 from collections import Counter, OrderedDict, deque
@@ -29,7 +30,7 @@ T = TypeVar("T")
 
 
 def peer_of(message: Message) -> str:
-    """Return the runtime that sent a message, by its identity; without one, a common name.
+    """Return the runtime in the sender's identity; empty: the message has no identity.
 
     Args:
         message: The message.
@@ -38,12 +39,12 @@ def peer_of(message: Message) -> str:
 
 
 class WorkShares(Generic[T]):
-    """The work of one hyperty, by peers.
+    """Decides which requests to a hyperty are handled now, which wait, and which are refused.
 
     Args:
-        most: Largest number of items in progress.
-        room: Largest number of waiting items, for all peers.
-        each: Largest number of waiting items of one peer.
+        most: Largest number of requests that are handled at once.
+        room: Largest number of waiting requests, for all peers.
+        each: Largest number of waiting requests of one peer.
     """
 
     def __init__(self, most: int, room: int, each: int) -> None:
@@ -55,11 +56,13 @@ class WorkShares(Generic[T]):
         self._waits = 0
 
     def enter(self, peer: str, work: T) -> tuple[bool, T | None]:
-        """Take work; return whether it begins, and work that is given up for lack of room.
+        """Start or queue a request; return whether it starts, and a request to refuse, or None.
+
+        If the queue is full, a request of the peer with the longest queue is refused.
 
         Args:
             peer: Name of the peer.
-            work: The work.
+            work: The request.
         """
         if peer not in self._waiting and self._may_begin(peer):
             self._begun[peer] += 1
@@ -79,7 +82,7 @@ class WorkShares(Generic[T]):
         return False, given_up
 
     def leave(self, peer: str) -> list[tuple[str, T]]:
-        """End some work of a peer; return the work that begins instead, with its peers.
+        """Note that a request of a peer was handled; return the requests that start now.
 
         Args:
             peer: Name of the peer.
@@ -95,12 +98,12 @@ class WorkShares(Generic[T]):
                 self._begun[each] += 1
                 self._waits -= 1
             if line:
-                # The next time, others have their turn.
+                # Moved to the end, so that other peers are served first the next time.
                 self._waiting[each] = line
         return started
 
     def clear(self) -> list[T]:
-        """Give up and return all waiting work."""
+        """Remove and return all waiting requests."""
         given_up = [work for line in self._waiting.values() for work in line]
         self._waiting.clear()
         self._waits = 0
@@ -111,7 +114,7 @@ class WorkShares(Generic[T]):
 
 
 class OpenShares(Generic[T]):
-    """The requests of one process that are open at one receiver, by sender.
+    """Limits the open requests of one process at one receiver, fairly between the senders.
 
     Args:
         most: Largest number of open requests, for all senders.
@@ -129,11 +132,11 @@ class OpenShares(Generic[T]):
 
     @property
     def is_idle(self) -> bool:
-        """Whether no request is open, and none waits."""
+        """Whether no request is open and no request waits."""
         return not self._total and not self._waiting
 
     def enter(self, sender: str) -> bool:
-        """Open a request of a sender; return False if there is no room, or others of it wait."""
+        """Count a request of a sender as open; return False if the request must wait instead."""
         count = self._open.get(sender, 0)
         if sender in self._waiting or self._total >= self._most or count >= self._each:
             return False
@@ -142,17 +145,17 @@ class OpenShares(Generic[T]):
         return True
 
     def wait(self, sender: str, waiter: T) -> None:
-        """Let a request that found no room wait behind those of its sender."""
+        """Queue a request that `enter` has not admitted, behind others of its sender."""
         self._waiting.setdefault(sender, deque()).append(waiter)
 
     def give_up(self, sender: str, waiter: T) -> None:
-        """Remove a waiting request."""
+        """Remove a waiting request that is no longer wanted."""
         self._waiting[sender].remove(waiter)
         if not self._waiting[sender]:
             del self._waiting[sender]
 
     def leave(self, sender: str) -> T | None:
-        """End an open request; return the waiting one that is opened instead, or None."""
+        """Note that a request has ended; return the waiting request that is opened now, or None."""
         self._total -= 1
         self._open[sender] -= 1
         if not self._open[sender]:
@@ -166,25 +169,25 @@ class OpenShares(Generic[T]):
         line = self._waiting.pop(next_sender)
         waiter = line.popleft()
         if line:
-            # The next time, others have their turn.
+            # Moved to the end, so that other senders are served first the next time.
             self._waiting[next_sender] = line
         self._total += 1
         self._open[next_sender] = self._open.get(next_sender, 0) + 1
         return waiter
 
 
-# Shares of users: items of one kind, by number and memory, over all sessions of the user.
+# Limits for users: number and memory of items of one kind, over all sessions of a user.
 
 
 def own_user(runtime: str) -> str:
-    """Return the runtime itself as its user, where users are unknown."""
+    """Return the runtime itself in place of its user, for nodes that do not know users."""
     return runtime
 
 
 def user_of(message: Message, domain: str) -> str:
-    """Return the user that a message counts for: that of its login, else its runtime or sender.
+    """Return the user to whose limits a message is charged: by login, else the runtime or sender.
 
-    Another domain counts as one user, since it alone decides who its users are, and how many.
+    All messages of another domain are charged to that domain, which could invent users.
 
     Args:
         message: The message.
@@ -198,26 +201,26 @@ def user_of(message: Message, domain: str) -> str:
 
 @attrs.define(slots=True)
 class Share:
-    """A number of items, and their bytes of memory."""
+    """A number of items and their bytes of memory, in use or as a limit."""
 
     count: int = 0
     size: int = 0
 
     def add(self, count: int, size: int) -> None:
-        """Add items; negative values remove items."""
+        """Add a number of items and their bytes; negative numbers remove items."""
         self.count += count
         self.size += size
 
 
 class UserShares:
-    """The shares of the users of one node.
+    """Limits number and memory of the items that users hold at a node, for each user and in all.
 
     Args:
         kind: The items that are counted, in the plural, such as `records`.
         each: The limits of one user.
         together: The limits of all users.
         user_of: Returns the user of a runtime that holds no items yet.
-        code: Code of the refusal of a user whose share is used up; 503 if items only wait.
+        code: Code of the refusal if a user's limit is reached: 413, or 503 for waiting items.
     """
 
     def __init__(
@@ -239,11 +242,11 @@ class UserShares:
 
     @property
     def size(self) -> int:
-        """Bytes of memory of all users."""
+        """The bytes of memory of the items of all users."""
         return self._all.size
 
     def user(self, runtime: str) -> str:
-        """Return the user that a runtime counts for."""
+        """Return the user to whom the items of a runtime are charged."""
         held = self._runtimes.get(runtime)
         return self._user_of(runtime) if held is None else held[0]
 
@@ -251,16 +254,16 @@ class UserShares:
         return len(self._runtimes)
 
     def __contains__(self, runtime: object) -> bool:
-        """Return whether a runtime holds anything."""
+        """Return whether a runtime holds any items."""
         return runtime in self._runtimes
 
     def refusal(self, runtime: str, count: int, size: int) -> Refused | None:
-        """Return why a runtime gets no further items, or None.
+        """Return the refusal if a runtime may not hold so many further items, or None.
 
         Args:
             runtime: Address of the runtime.
-            count: Number of items.
-            size: Their bytes of memory.
+            count: Number of further items.
+            size: Bytes of memory of the items.
         """
         kind = self._kind
         share = self._users.get(self.user(runtime)) or Share()
@@ -276,12 +279,12 @@ class UserShares:
         return None
 
     def take(self, runtime: str, count: int, size: int) -> None:
-        """Count the items that a runtime takes, allowed or not; negative: it gives items back.
+        """Add items to those that a runtime holds, without a check of the limits.
 
         Args:
             runtime: Address of the runtime.
-            count: Number of items.
-            size: Their bytes of memory.
+            count: Number of items; negative: items are removed.
+            size: Bytes of memory of the items, with the same sign.
         """
         entry = self._runtimes.get(runtime)
         if entry is None:
@@ -296,7 +299,7 @@ class UserShares:
             del self._users[user]
 
     def give_back(self, runtime: str) -> None:
-        """Remove all items of a runtime from the counts."""
+        """Remove all items of a runtime."""
         if runtime in self._runtimes:
             _, own = self._runtimes[runtime]
             self.take(runtime, -own.count, -own.size)
@@ -306,11 +309,11 @@ _HALF: Final = 2
 
 
 class UserQueue(Generic[T]):
-    """A queue in which the messages of one user take at most half of the room.
+    """A queue in which the items of a single user can take at most half of the limits.
 
     Args:
-        kind: The items, in the plural.
-        most: Its limits, for all users together.
+        kind: Name of the items in the plural, for refusals.
+        most: The limits of the queue, for all users together.
     """
 
     def __init__(self, kind: str, most: Share) -> None:
@@ -327,11 +330,11 @@ class UserQueue(Generic[T]):
         return tuple(item for item, _, _ in self._items)
 
     def put(self, item: T, user: str, size: int) -> Refused | None:
-        """Add an item; return the refusal if there is no room, or None.
+        """Add an item to the queue; return the refusal if limits are reached, or None.
 
         Args:
             item: The item.
-            user: The user that it counts for.
+            user: The user to whom the item is charged.
             size: Number of bytes of the item.
         """
         refusal = self._shares.refusal(user, 1, size)
@@ -341,7 +344,7 @@ class UserQueue(Generic[T]):
         return refusal
 
     def take(self, most: int | None = None) -> list[T]:
-        """Take out the first items, `most` of them at most."""
+        """Remove and return the first items, at most `most` of them; None: all items."""
         items: list[T] = []
         while self._items and len(items) != most:
             item, user, size = self._items.popleft()
@@ -351,7 +354,7 @@ class UserQueue(Generic[T]):
 
 
 class UserTurns(Generic[T]):
-    """A queue that keeps the order of each user's items; the users take turns.
+    """A queue that serves the users in rotation, and keeps the order of each user's items.
 
     Args:
         most: Largest number of waiting items, for all users together.
@@ -366,10 +369,11 @@ class UserTurns(Generic[T]):
         return self._count
 
     def put(self, item: T, user: Hashable) -> T | None:
-        """Add an item of a user.
+        """Add an item of a user to the queue.
 
         Returns:
-            What waits no more, as there is no room: the newest of the user of whom most waits.
+            The item that was removed since the queue is full, or None. It is the newest item of the
+            user with the most items.
         """
         self._items.setdefault(user, deque()).append(item)
         if self._count < self._most:
@@ -383,7 +387,7 @@ class UserTurns(Generic[T]):
         return over
 
     def take(self) -> T:
-        """Take out the first item of the user whose turn it is."""
+        """Remove and return the first item of the next user in rotation."""
         user = next(iter(self._items))
         items = self._items.pop(user)
         item = items.popleft()
@@ -393,14 +397,14 @@ class UserTurns(Generic[T]):
         return item
 
 
-# Estimates of memory in bytes, and a cache with a limit of memory.
+# Estimates of memory in bytes, and a cache with a memory limit.
 
 _MESSAGE: Final = 512
 """Number of bytes of a message without its addresses and its body."""
 
 
 def json_bytes(value: Json) -> int:
-    """Return the bytes of memory of JSON values; a value that is contained twice counts twice."""
+    """Return the estimated bytes of memory of a JSON value with all values in it."""
     total, level = 0, [value]
     while level:
         part = level.pop()
@@ -414,7 +418,7 @@ def json_bytes(value: Json) -> int:
 
 
 def message_bytes(message: Message) -> int:
-    """Return the bytes of memory that a message takes."""
+    """Return the estimated bytes of memory that a message takes."""
     return _MESSAGE + len(message.from_) + len(message.to) + json_bytes(dict(message.body))
 
 
@@ -423,13 +427,13 @@ V = TypeVar("V")
 
 
 class Memory(OrderedDict[K, V]):
-    """A cache that is as fast as a dictionary and forgets the oldest entry when it is full.
+    """A cache that is as fast as a dictionary and forgets its oldest value when it is full.
 
-    Only `keep` adds entries.
+    Values must be added by `keep` only.
 
     Args:
-        entries: Maximum number of entries.
-        size: Maximum number of bytes of the texts of all entries.
+        entries: Maximum number of cached values.
+        size: Maximum number of bytes of the texts of all keys and values.
     """
 
     __slots__ = ("_entries", "_left", "_size", "_sizes")
@@ -442,12 +446,12 @@ class Memory(OrderedDict[K, V]):
         self._sizes: Final = dict[K, int]()
 
     def keep(self, key: K, value: V, texts: Iterable[str]) -> V:
-        """Keep and return a value; one that is larger than the whole cache is only returned.
+        """Add a value to the cache and return it; too large values are returned only.
 
         Args:
             key: The key.
             value: The value.
-            texts: The texts in the value and its key; the rest counts as small.
+            texts: The texts in the key and the value, whose memory is counted.
         """
         size = sum(map(getsizeof, texts))
         if size > self._size:
@@ -470,7 +474,7 @@ class Memory(OrderedDict[K, V]):
         self._left = self._size
 
 
-# Limits of all sandbox processes of one host together (T16).
+# Limits on all sandbox processes of one host together (T16).
 
 MIB: Final = 1_048_576
 """Number of bytes of a mebibyte."""
@@ -487,7 +491,7 @@ class SandboxTotals:
 
     Raises:
         TypeError: A value is no number.
-        ValueError: There is less than one process may use.
+        ValueError: A value is less than the limit of a single process.
     """
 
     memory: int = attrs.field(
@@ -504,15 +508,15 @@ class SandboxTotals:
 
 
 TOTALS: Final = SandboxTotals()
-"""The totals of a host that is not configured."""
+"""The default limits on all sandbox processes of a runtime together."""
 
 
 class SandboxAdmission:
-    """The sandbox processes of one host.
+    """Decides whether another sandbox process may be started on this host.
 
     Args:
-        totals: The resources that they may use together.
-        is_grouped: Whether the kernel limits them together.
+        totals: The resources that all sandbox processes may use together.
+        is_grouped: Whether the kernel enforces these limits for all processes together.
     """
 
     def __init__(self, totals: SandboxTotals, *, is_grouped: bool) -> None:
@@ -521,14 +525,14 @@ class SandboxAdmission:
         self._running = 0
 
     def enter(self) -> str | None:
-        """Count one more process, or return the reason why none may start."""
+        """Count a new sandbox process; return None, or the reason why no process may be started."""
         refusal = self._refusal()
         if refusal is None:
             self._running += 1
         return refusal
 
     def leave(self) -> None:
-        """Note that a process has ended."""
+        """Note that a sandbox process has ended."""
         self._running -= 1
 
     def _refusal(self) -> str | None:
@@ -552,19 +556,19 @@ class SandboxAdmission:
         return None
 
 
-# Limits of a node on links without a session, and on links per host (RELIABILITY L5, L6).
+# Limits of a node on network links without a session, and on links per host (RELIABILITY L5, L6).
 #
-# Hosts that open connections and never log in must not keep others out. So no link is refused
-# because too many are open. Instead the oldest link without a session is closed: the oldest of the
-# same host if that host has too many, else the oldest of all, once it has had some time. An honest
-# client has a session after milliseconds, and its link no longer counts.
+# Hosts that open links and never log in must not exclude others. So no link is refused because too
+# many are open. Instead the oldest link without a session is closed: the oldest link of the same
+# host if that host has too many, otherwise the oldest of all. An honest client has a session after
+# milliseconds, so that its link no longer counts.
 
 _IPV6_SITE_BITS: Final = 64
-"""Number of bits of an IPv6 address for its network; a host chooses the rest (RFC 4291)."""
+"""Number of bits that identify the network of an IPv6 address; a host chooses the other bits."""
 
 
 def host_key(host: str) -> str:
-    """Return the key by which connections of one host are counted; for IPv6 its /64 network."""
+    """Return the key for counting the links of a host: its address, or its /64 network (IPv6)."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -577,12 +581,12 @@ def host_key(host: str) -> str:
 
 
 class UnauthenticatedLinks:
-    """The links that have no session yet.
+    """Limits the links to a node that have no session yet, in all and for each host.
 
     Args:
-        rate: Rate at which one host may connect.
-        most: Largest number of such links.
-        most_per_host: Largest number of such links of one host.
+        rate: Rate at which one host may open links.
+        most: Largest number of links without a session.
+        most_per_host: Largest number of links without a session of one host.
     """
 
     __slots__ = ("_buckets", "_by_host", "_everybody", "_most", "_most_per_host", "_next")
@@ -599,12 +603,13 @@ class UnauthenticatedLinks:
         return len(self._everybody)
 
     def knock(self, host: str, now: float) -> tuple[int, int | None] | None:
-        """Count a new link, or return None if its host connects too often.
+        """Count a new link; return its number, and the number of the link to close for it.
 
-        Otherwise return its number, and the number of the link to close for it, if any.
+        The second number is None if no link must be closed. The result is None if the host opens
+        links too often, so that the new link must be refused.
 
         Args:
-            host: IP address of the other end.
+            host: IP address of the host that opened the link.
             now: Seconds on the host's clock.
         """
         key = host_key(host)
@@ -619,7 +624,7 @@ class UnauthenticatedLinks:
         return self._next, makes_room
 
     def forget(self, number: int) -> None:
-        """Stop counting a link, which has a session now or is closed."""
+        """Stop counting a link that has a session now or is closed."""
         known = self._everybody.pop(number, None)
         if known is None:
             return
@@ -630,7 +635,7 @@ class UnauthenticatedLinks:
             del self._by_host[key]
 
     def room(self, now: float) -> int:
-        """Return how many links may come at once without closing one that is too young.
+        """Return the number of links that may be accepted now without closing very young links.
 
         Args:
             now: Seconds on the host's clock.
@@ -642,7 +647,7 @@ class UnauthenticatedLinks:
         return sum(since + ACCEPT_GRACE <= now for _, since in oldest)
 
     def _oldest(self, key: str) -> int | None:
-        """Return the link to close for one more of a host, or None if there is room."""
+        """Return the link to close so that a host may open another, or None if none must be."""
         neighbours = self._by_host.get(key)
         if neighbours and len(neighbours) >= self._most_per_host:
             return next(iter(neighbours))
@@ -652,7 +657,7 @@ class UnauthenticatedLinks:
 
 
 class HostShares:
-    """The number of open connections of each host, limited so that no host has all of them.
+    """Limits the open connections, in all and for each host.
 
     Memory: one number for each host with a connection.
 
@@ -672,7 +677,7 @@ class HostShares:
         return self._by_host.total()
 
     def enter(self, host: str) -> bool:
-        """Count one more connection of a host, if the limits allow it; return whether they do."""
+        """Count another connection of a host if the limits permit; return whether they do."""
         key = host_key(host)
         if len(self) >= self._most or self._by_host[key] >= self._most_per_host:
             return False
@@ -680,7 +685,7 @@ class HostShares:
         return True
 
     def leave(self, host: str) -> None:
-        """Remove one connection of a host, which was counted by `enter`."""
+        """Stop counting a connection of a host that `enter` has counted."""
         key = host_key(host)
         self._by_host[key] -= 1
         if not self._by_host[key]:

@@ -1,4 +1,4 @@
-"""Deadlines of many keys: finds the keys that are due without a check of all of them."""
+"""Timers: the next due keys among many (`Alarms`), and liveness checks of sandbox processes."""
 
 import heapq
 import math
@@ -14,10 +14,10 @@ K = TypeVar("K", str, int, tuple[str, str])
 
 
 class Alarms(Generic[K]):
-    """The next due time of each key.
+    """Alarm clock for many keys: finds the keys that are due without checking all of them.
 
-    A key whose time is moved to a later one keeps its earlier time. It is then due too early once,
-    and the caller sets it again.
+    If a key is set to a later time, the earlier time stays. The key is then reported once too
+    early, and the caller must set it again.
     """
 
     __slots__ = ("_heap", "_when")
@@ -27,7 +27,7 @@ class Alarms(Generic[K]):
         self._when: dict[K, float] = {}
 
     def set(self, key: K, when: float) -> None:
-        """Schedule a key; an earlier time stays.
+        """Schedule a key, unless it is already scheduled for an earlier time.
 
         Args:
             key: The key.
@@ -42,32 +42,32 @@ class Alarms(Generic[K]):
             heapq.heappush(self._heap, (when, key))
 
     def deadline(self) -> float:
-        """Return when the first key is due; infinity if none ever is."""
+        """Return the time at which the first key is due; infinity: no key is scheduled."""
         heap = self._heap
         while heap and self._when.get(heap[0][1]) != heap[0][0]:
             heapq.heappop(heap)
         return heap[0][0] if heap else math.inf
 
     def due(self, now: float) -> list[K]:
-        """Take out the keys that are due, earliest first; the caller sets them again."""
+        """Remove and return the keys that are due, earliest first."""
         keys: list[K] = []
         while self.deadline() <= now:
             keys.append(self.pop())
         return keys
 
     def pop(self) -> K:
-        """Take out the key with the earliest time; `deadline` tells whether there is one."""
+        """Remove and return the key with the earliest time; call `deadline` before."""
         _, key = heapq.heappop(self._heap)
         del self._when[key]
         return key
 
 
-# The liveness of a sandbox process: when it is asked for a sign of life, and when it is ended.
+# Liveness of a sandbox process: when to ask for a sign of life, and when to end the process.
 
 
 @attrs.frozen
 class ProcessorTime:
-    """The processor time of a process since its start.
+    """The processor time that a process has used, and waited for, since its start.
 
     Attributes:
         ran: Seconds in which it ran.
@@ -83,19 +83,24 @@ IDLE = ProcessorTime(0.0, 0.0)
 
 
 class Sign(Enum):
-    """The action that is due at the time `SignsOfLife.due`."""
+    """The action that `SignsOfLife` demands for a sandbox."""
 
     ASK = auto()
+    """Ask the sandbox for a sign of life."""
+
     END = auto()
+    """End the sandbox, since it does not respond."""
+
     WAIT = auto()
+    """Do nothing yet."""
 
 
 class SignsOfLife:
-    """The signs of life of one sandbox, after it is ready.
+    """Detects that a sandbox process no longer responds.
 
     Attributes:
-        due: Time of the next call of `timed_out`; `math.inf` before it is ready.
-        is_owed: True if it was asked for a sign of life and has not given one.
+        due: Time of the next call of `timed_out`; `math.inf` before the sandbox is ready.
+        is_owed: True if the sandbox was asked for a sign of life and has not given one.
     """
 
     __slots__ = ("_asked", "_then", "due", "is_owed")
@@ -107,20 +112,22 @@ class SignsOfLife:
         self._then = IDLE
 
     def alive(self, now: float) -> None:
-        """Note a sign of life."""
+        """Note that the sandbox gave a sign of life."""
         self.is_owed = False
         self.due = now + SANDBOX_BEAT
 
     def silence(self, now: float) -> float:
-        """Return the seconds for which a sign of life has been owed."""
+        """Return the seconds since the sandbox was asked for a sign of life."""
         return now - self._asked
 
     def timed_out(self, now: float, used: ProcessorTime) -> Sign:
-        """Return the action for the host.
+        """Return the action that is needed now: ask, end the sandbox, or wait.
+
+        A sandbox that got hardly any processor time is given more time to respond.
 
         Args:
-            now: The time.
-            used: The processor time of the sandbox.
+            now: The current time.
+            used: The processor time that the sandbox has used.
         """
         if not self.is_owed:
             self.is_owed = True
@@ -128,7 +135,7 @@ class SignsOfLife:
             self.due = now + SANDBOX_SILENCE
             return Sign.ASK
         if now - self.due > LATE:
-            # This call is late: the sign of life may be unread in the pipe.
+            # The host called too late: the sign of life may be unread in the pipe.
             self._asked, self._then = now, used
             self.due = now + SANDBOX_SILENCE
             return Sign.WAIT

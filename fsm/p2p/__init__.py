@@ -1,1 +1,1 @@
-"""The life of a direct link: requester, handler, negotiation, transfer."""
+"""Direct (P2P) links between runtimes: set-up, choice of candidates, trust, message transfer."""

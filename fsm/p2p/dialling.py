@@ -1,16 +1,14 @@
-"""Which candidates of a peer are dialled, and whether the peer's offer or answer is trusted.
+"""Policies for direct links: wanted peers, permitted candidates, trust in a peer's offer or answer.
 
-The module also decides from where a candidate can be reached, and proves that two ends are on one
-machine (T10). A peer writes the candidates: `10.0.0.7:22` would make this end try a port of its own
-network, and `127.0.0.1:22` a port of its own machine.
+A candidate is an address at which a runtime can be dialled; a peer lists its own in the offer or
+answer by which a link is negotiated. The module decides which candidates may be dialled and
+offered, depending on where they can be reached, and proves that two runtimes are on the same
+machine (T10). A hostile peer could list `10.0.0.7:22`, so that this runtime tries a port of its own
+network, or `127.0.0.1:22`, a port of its own machine.
 
 The signature of an offer or answer, the assertion of an identity provider and the statement of a
 domain are verified elsewhere; the results are inputs here. An offer or answer has no effect before
 it is trusted: no candidate is dialled, no certificate is accepted.
-
-The signature of an offer or answer, the assertion of an identity provider and the statement of a
-domain are verified before; what was found is the input here. Nothing of an offer or answer counts
-before it is believed: no candidate is dialled, no certificate is accepted.
 """
 
 import hmac
@@ -35,30 +33,32 @@ from specs.bodies.sdp import read_ice
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity, VouchedBy
 
-# Preferences for direct links: use, peers, and waiting of messages (RES-06, RES-09).
+# A runtime's preferences for links: with which peers, and whether messages wait (RES-06, RES-09).
 
 _ANY_BELOW: Final = "*."
 
 
 class P2pUse(StrEnum):
-    """Use of direct links."""
+    """The extent to which messages to a peer use direct links."""
 
     REQUIRED = "required"
     """Messages go by a link or not at all; a message without a link is refused."""
 
     WHENEVER_POSSIBLE = "whenever-possible"
+    """Messages use a link if possible, and otherwise the node."""
 
     WHEN_ASKED = "when-asked"
-    """Only messages that demand it use a link: `body.p2p` is `true`."""
+    """Only messages that ask for a link (`body.p2p` is `true`) use one."""
 
     NEVER = "never"
+    """Messages never use a link."""
 
 
 class P2pWait(StrEnum):
-    """Handling of messages while a link is being set up (C-20)."""
+    """Treatment of messages while a link is being set up (C-20)."""
 
     OPPORTUNISTIC = "opportunistic"
-    """Messages go by the node."""
+    """Messages go by the node at once."""
 
     AWAIT = "await"
     """Messages wait for the link for at most `P2P_TIMEOUT`, and then go by the node."""
@@ -67,17 +67,18 @@ class P2pWait(StrEnum):
 @final
 @attrs.frozen(slots=True)
 class PeerPolicy:
-    """The use of links to some peers.
+    """A rule of a link policy: the use of links to some peers.
 
     Attributes:
         peer: A domain, `*.` and a domain for its subdomains, or a runtime's address.
+        use: The use of links to these peers.
     """
 
     peer: str
     use: P2pUse
 
     def covers(self, address: str) -> bool:
-        """Return whether the entry covers the address of a runtime, or of a component in one."""
+        """Return whether the rule applies to the address of a runtime, or of a component in one."""
         if "://" in self.peer:
             return is_below(address, self.peer)
         domain = domain_of(address)
@@ -89,12 +90,12 @@ class PeerPolicy:
 @final
 @attrs.frozen(slots=True)
 class LinkPolicy:
-    """The preferences of one runtime.
+    """The preferences of one runtime for direct links.
 
     Attributes:
-        use: The use for peers that no entry covers.
-        peers: The entries; the first one that covers a peer is valid.
-        wait: Handling of messages during set-up.
+        use: The use of links to peers to which no rule applies.
+        peers: The rules; the first rule that applies to a peer is valid.
+        wait: Treatment of messages while a link is being set up.
     """
 
     use: P2pUse = P2pUse.NEVER
@@ -102,33 +103,33 @@ class LinkPolicy:
     wait: P2pWait = P2pWait.OPPORTUNISTIC
 
     def of(self, *addresses: str) -> P2pUse:
-        """Return the use for a peer, given by its runtime or by components there."""
+        """Return the use of links to a peer, given by addresses of its runtime or components."""
         covering = (
             peer.use for peer in self.peers if any(peer.covers(address) for address in addresses)
         )
         return next(covering, self.use)
 
     def names(self, address: str) -> bool:
-        """Return whether an entry names a peer to which links are wanted."""
+        """Return whether a rule, not only the default, permits links to a peer."""
         covering = (peer.use for peer in self.peers if peer.covers(address))
         return next(covering, P2pUse.NEVER) is not P2pUse.NEVER
 
     @property
     def holds_messages(self) -> bool:
-        """True if messages to some peer may wait for a link, or are refused without one."""
+        """True if messages to some peers wait for a link, or are refused without a link."""
         is_required = any(peer.use is P2pUse.REQUIRED for peer in self.peers)
         return self.wait is P2pWait.AWAIT or self.use is P2pUse.REQUIRED or is_required
 
     @property
     def wants_any(self) -> bool:
-        """True if there may be a link to any peer."""
+        """True if the policy permits links to at least some peers."""
         return any(
             use is not P2pUse.NEVER for use in (self.use, *(peer.use for peer in self.peers))
         )
 
 
 WHENEVER_POSSIBLE: Final = LinkPolicy(P2pUse.WHENEVER_POSSIBLE)
-"""The default of a runtime."""
+"""The default link policy of a runtime."""
 
 NO_LINKS: Final = LinkPolicy()
 """The policy of a runtime without P2P."""
@@ -139,30 +140,31 @@ _WEBRTC: Final = "webrtc"
 _MULTICAST_DNS: Final = ".local"
 _LOCALHOST: Final = "localhost"
 _PROOF_CHARACTERS: Final = 32
-"""The form of a secret of 128 bits, in hexadecimal digits."""
+"""Length of the proof that a candidate is from a machine: 128 bits in hexadecimal digits."""
 
 
 class Place(Enum):
-    """The network in which an address is valid."""
+    """The range from which a network address can be reached."""
 
     MACHINE = "machine"
-    """Reachable from this machine only."""
+    """The address can be reached only from the same machine."""
 
     NETWORK = "network"
-    """Reachable from the same network, or a name, which may stand for any address."""
+    """The address can be reached from the same network, or is a name of an unknown address."""
 
     ANYWHERE = "anywhere"
+    """The address is public."""
 
     NOWHERE = "nowhere"
-    """No address, or an ambiguous one."""
+    """The text is no valid address, or is ambiguous."""
 
 
 def place_of(kind: str, address: str) -> Place:
-    """Return from where a candidate's address can be reached.
+    """Return the range from which a candidate's address can be reached.
 
     Args:
         kind: Kind of the candidate.
-        address: Its address.
+        address: Address of the candidate.
     """
     if kind == _UNIX:
         return Place.MACHINE
@@ -189,9 +191,9 @@ def _place_of_host(host: str) -> Place:
 
 
 def _place_of_ice(candidate: str) -> Place:
-    """Return from where a candidate of ICE can be reached; only UDP is used.
+    """Return the range from which an ICE candidate can be reached; only UDP is used.
 
-    A browser hides its addresses in a private network behind names of multicast DNS.
+    A browser hides its private network addresses behind names of multicast DNS.
     """
     try:
         fields = read_ice(candidate)
@@ -209,21 +211,21 @@ def _place_of_ice(candidate: str) -> Place:
 
 
 def _machine_proof(machine: bytes, kind: str, address: str, secret: str) -> str:
-    """Return the proof, by the secret of a machine, that a candidate is from that machine."""
+    """Return the proof that a candidate is from a machine: a digest with the machine's secret."""
     text = f"protofly-machine/1|{kind}|{address}|{secret}"
     return hmac.new(machine, text.encode(), "sha256").hexdigest()[:_PROOF_CHARACTERS]
 
 
 @attrs.frozen(slots=True)
 class DialPolicy:
-    """The candidates that this end dials, and offers to others (T10).
+    """Decides which candidates a runtime may dial, and which it offers to others (T10).
 
     Attributes:
         kinds: Kinds of candidates, best first.
         machine: A secret that the processes of this machine share; None: unknown, so that no peer
-            counts as on the same machine.
-        links: The link policy: peers named there may get addresses of this network, and offer
-            theirs.
+            counts as being on the same machine.
+        links: The link policy: only peers named in it get private addresses of this network, and
+            only their private addresses are dialled.
     """
 
     kinds: tuple[str, ...]
@@ -231,11 +233,11 @@ class DialPolicy:
     links: LinkPolicy = NO_LINKS
 
     def offers(self, kind: str, address: str, remote: str) -> bool:
-        """Return whether an address of this end is offered to a runtime.
+        """Return whether an address of this runtime may be offered to another runtime.
 
         Args:
             kind: Kind of the candidate.
-            address: Its address.
+            address: Address of the candidate.
             remote: The other runtime.
         """
         return self._offers(place_of(kind, address), remote)
@@ -254,7 +256,7 @@ class DialPolicy:
                 assert_never(place)
 
     def allows(self, candidate: Candidate, remote: str) -> bool:
-        """Return whether a candidate of a runtime may be dialled.
+        """Return whether a candidate that another runtime offers may be dialled.
 
         Args:
             candidate: The candidate.
@@ -268,7 +270,7 @@ class DialPolicy:
         return self.offers(candidate.kind, candidate.address, remote)
 
     def sign_candidate(self, candidate: Candidate) -> Candidate:
-        """Return a candidate of this end, with the proof of its machine if it needs one."""
+        """Return a candidate of this runtime, with the proof of its machine if needed."""
         is_near = place_of(candidate.kind, candidate.address) is Place.MACHINE
         if self.machine is None or not is_near:
             return candidate
@@ -284,7 +286,7 @@ class DialPolicy:
     # --- data channels ----------------------------------------------------------------------
 
     def offers_ice(self, candidate: str, remote: str) -> bool:
-        """Return whether an ICE candidate of this end is offered to a runtime.
+        """Return whether an ICE candidate of this runtime may be offered to another runtime.
 
         Args:
             candidate: The candidate.
@@ -293,7 +295,7 @@ class DialPolicy:
         return self._offers(_place_of_ice(candidate), remote)
 
     def allows_ice(self, candidate: IceCandidate, remote: str) -> bool:
-        """Return whether an ICE candidate of a runtime may be tried.
+        """Return whether an ICE candidate of another runtime may be used.
 
         Args:
             candidate: The candidate.
@@ -305,7 +307,7 @@ class DialPolicy:
         return self._offers(place, remote)
 
     def ice_proof(self, candidate: str) -> str | None:
-        """Return the proof of the machine for an ICE candidate, or None if it needs none."""
+        """Return the proof that an ICE candidate is from this machine, or None if not needed."""
         if self.machine is None or _place_of_ice(candidate) is not Place.MACHINE:
             return None
         return _machine_proof(self.machine, _WEBRTC, candidate, "")
@@ -313,13 +315,13 @@ class DialPolicy:
 
 @attrs.frozen(slots=True)
 class ChannelAnswer:
-    """The peer's answer to the data channel that this end offers."""
+    """The peer's answer (SDP) to the data channel that this runtime has offered."""
 
     sdp: str
 
 
 class DialPlan:
-    """The peer's candidates, and those that were tried in this round."""
+    """Chooses the next candidate of a peer to dial; each is tried once in a round."""
 
     def __init__(self, policy: DialPolicy, remote: str) -> None:
         self._policy = policy
@@ -336,22 +338,22 @@ class DialPlan:
 
     @property
     def is_repeatable(self) -> bool:
-        """False if there is only a data channel, which is not dialled twice."""
+        """True unless the peer offers only a data channel, which cannot be dialled twice."""
         if self._answer is None:
             return True
         return any(self._policy.allows(each, self._remote) for each in self._known.values())
 
     def learn_answer(self, sdp: str) -> None:
-        """Note the answer to the own data channel; only the first one is used."""
+        """Add the peer's answer to the offered data channel; only the first answer is used."""
         self._answer = self._answer or ChannelAnswer(sdp)
 
     def learn(self, candidates: Iterable[Candidate]) -> None:
-        """Note candidates; known ones are ignored."""
+        """Add candidates of the peer; known candidates are ignored."""
         for candidate in candidates:
             self._known.setdefault((candidate.kind, candidate.address), candidate)
 
     def next(self) -> Candidate | ChannelAnswer | None:
-        """Return the best candidate not tried in this round, or None if all were tried."""
+        """Return the best candidate to dial next; None: all were tried in this round."""
         rank, key, candidate = self._best_listener()
         if self._is_answer_before(rank if candidate is not None else len(self._policy.kinds)):
             self._is_answer_tried = True
@@ -378,25 +380,26 @@ class DialPlan:
         self._tried.clear()
 
     def forget(self) -> None:
-        """Forget all candidates, since the peer offers others."""
+        """Forget all candidates, since a new negotiation begins."""
         self._known.clear()
         self._tried.clear()
         self._answer = None
         self._is_answer_tried = False
 
 
-# Whether the offer or answer of a peer is trusted: by its proofs and the requirements.
+# Decision whether the offer or answer of a peer is trusted, by its proofs and the requirements.
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Vouching:
-    """A verified statement of an identity provider or a domain about a key.
+    """A verified statement of an identity provider or a domain about the owner of a key.
 
     Attributes:
-        thumbprint: Name of the key.
-        until: Time at which it expires, in seconds on the host's clock.
-        user: Address of the user of the key; None: not stated.
-        runtime: The only runtime of the key; None: not stated, so that it vouches for none.
+        thumbprint: Thumbprint of the key.
+        until: Time at which the statement expires, in seconds on the host's clock.
+        user: Address of the user who owns the key; None: not stated.
+        runtime: The only runtime that owns the key; None: not stated, so the statement is useless
+            as a proof of a runtime.
     """
 
     thumbprint: str
@@ -407,15 +410,16 @@ class Vouching:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Shown:
-    """The verified proofs in an offer or answer.
+    """The verified proofs in a peer's offer or answer.
 
     Attributes:
-        is_signed: Whether its key has signed it, unchanged and for this link.
-        thumbprint: Name of its key.
-        certificate: The certificate that its end will present, as text; empty: none.
+        is_signed: Whether the named key has signed the offer or answer, unchanged, for this link.
+        thumbprint: Thumbprint of the key.
+        certificate: The certificate that the peer will present, as text; empty: none.
         fingerprint: Fingerprint of the certificate for a data channel; empty: none.
-        assertion: The statement of an identity provider, or why it is not trusted; None: none.
-        statement: The statement of the peer's domain, likewise.
+        assertion: The statement of an identity provider, or the reason why it is not valid; None:
+            the peer shows none.
+        statement: The statement of the peer's domain, in the same form.
     """
 
     is_signed: bool
@@ -428,7 +432,7 @@ class Shown:
 
 @attrs.frozen(slots=True)
 class Unsigned:
-    """The object is not signed yet: nothing in it is valid."""
+    """Result of the trust decision: the peer's object is not signed yet, so it is not used."""
 
 
 UNSIGNED: Final = Unsigned()
@@ -436,7 +440,7 @@ UNSIGNED: Final = Unsigned()
 
 @attrs.frozen(slots=True)
 class Believed:
-    """The object is proven to be the peer's.
+    """Result of the trust decision: the offer or answer is proven to be the peer's.
 
     Attributes:
         identity: The identity of the peer.
@@ -451,9 +455,10 @@ class Believed:
     fingerprint: str = ""
 
     def is_same_end(self, other: "Believed") -> bool:
-        """Return whether another offer or answer has a certificate in common, and no different one.
+        """Return whether another offer or answer is from the same peer, by its certificates.
 
-        An end may have a data channel in one negotiation, and none in another one.
+        At least one certificate must be the same, and none may differ. A peer may offer a data
+        channel, with a certificate of its own, in one negotiation and not in another.
         """
         pairs = ((self.certificate, other.certificate), (self.fingerprint, other.fingerprint))
         matches = [pair == two for pair, two in pairs if pair and two]
@@ -462,7 +467,7 @@ class Believed:
 
 @attrs.frozen(slots=True)
 class Distrusted:
-    """The object is not the peer's, or the proof is insufficient."""
+    """Result of the trust decision: the object is not the peer's, or the proof is insufficient."""
 
     why: str
 
@@ -477,14 +482,14 @@ _WORDS: Final = {
 
 
 def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Distrusted:
-    """Return whether an offer or answer is trusted.
+    """Decide whether an offer or answer is trusted.
 
-    The assertion of an identity provider comes first, if it names the runtime: anyone with an
-    account there can have any key asserted, and without a runtime that key would be valid for every
-    runtime. If a domain states another user, one of the two is wrong, and neither is trusted.
+    The assertion of an identity provider has precedence over the statement of a domain. It counts
+    only if it names the runtime: an assertion for the key alone would be valid for every runtime.
+    If both name different users, neither is trusted.
 
     Args:
-        shown: Its verified proofs.
+        shown: The verified proofs in the offer or answer.
         remote: Address of the runtime that must be its author.
         require: The party that must vouch for that runtime, at least.
     """
@@ -512,7 +517,7 @@ def standing_of(shown: Shown, remote: str, require: VouchedBy) -> Believed | Dis
 
 
 def _usable(vouching: Vouching | str | None, thumbprint: str, remote: str) -> Vouching | str | None:
-    """Return a statement about this key and this runtime, or why it is not valid."""
+    """Return a statement about this key and runtime; otherwise the reason why it is not valid."""
     if not isinstance(vouching, Vouching):
         return vouching
     if vouching.thumbprint != thumbprint:
@@ -523,7 +528,7 @@ def _usable(vouching: Vouching | str | None, thumbprint: str, remote: str) -> Vo
 
 
 def _vouching_for(vouching: Vouching | str | None) -> Vouching | str | None:
-    """Return a statement that names a runtime, or why it is not valid."""
+    """Return a statement that names a runtime; otherwise the reason why it is not valid."""
     if isinstance(vouching, Vouching) and vouching.runtime is None:
         return "it names no runtime"
     return vouching

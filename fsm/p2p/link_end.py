@@ -1,16 +1,18 @@
-"""One end of a P2P link: that of a requester, or that of a handler (SC-16, 17, 23..26).
+"""Set-up and restoration of a P2P link, as seen by one of its two runtimes (SC-16, 17, 23..26).
 
-The requester writes the offer C1, invites the remote handler, observes the answer C2 and dials its
-candidates. The handler answers the invitation, observes C1, writes C2 and waits to be dialled; it
-dials itself only if C1 says that the requester cannot reach it. If no candidate opens, the end
-writes into its object that it wants to be dialled.
+One runtime requests the link, the other handles the request. Both exchange the data for that by
+data objects (Connection objects): the offer C1 of the requester, and the answer C2 of the handler.
+They contain candidates: addresses at which a runtime can be dialled. The requester writes C1,
+invites the remote handler, observes C2 and dials its candidates. The handler answers the
+invitation, observes C1, writes C2 and waits. If the requester can open no candidate, it writes into
+C1 that it wants to be dialled, and the handler dials the candidates in C1.
 
-A link that is lost comes back in place, by the same objects, with one attempt each time the
-registry orders the requester: first by the known candidates, then by a new offer and answer, which
-is the last attempt.
+A lost link is restored with the same objects. Each order of the registry causes one attempt: first
+with the known candidates, and at last with a new offer and answer (a new negotiation).
 
 If both runtimes have requested a link at once and the peer's request wins, the registry orders the
-requester to yield: it ends when the other link is live, and is resumed if that link fails (P2P-27).
+requester to yield: its request waits, ends when the peer's link is live, and continues if that link
+fails (P2P-27).
 """
 
 import math
@@ -48,24 +50,24 @@ from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, IN_PLACE_TRIE
 from specs.limits.webrtc import MAX_ICE_CANDIDATES
 from specs.reply_code import LAST_SUCCESS, Code
 
-# The status of a Connection object: the number of its negotiation, and requests to be dialled.
+# Text in the status of a Connection object: number of the negotiation, and requests to be dialled.
 
 
 class Role(Enum):
-    """The role of this runtime at a link."""
+    """The role of this runtime in the set-up of a link."""
 
     REQUESTER = "requester"
     HANDLER = "handler"
 
 
 def own_is_smaller(own_runtime: str, remote_runtime: str) -> bool:
-    """Return whether the own runtime's address is the smaller one, in byte order.
+    """Return whether this runtime's address is smaller than the other's, in byte order.
 
-    When two runtimes request a link to each other at once, both ends decide alike by this; the
-    guards of the tables define the consequences.
+    If two runtimes request a link to each other at once, this decides whose request wins, with the
+    same result in both runtimes.
 
     Args:
-        own_runtime: Address of the own runtime.
+        own_runtime: Address of this runtime.
         remote_runtime: Address of the other runtime.
     """
     return own_runtime.encode() < remote_runtime.encode()
@@ -75,30 +77,30 @@ FIRST: Final = 1
 """The number of a link's first negotiation."""
 
 UNREACHABLE: Final = "unreachable"
-"""Prefix of a status, or of its last part, by which an object's reporter requests to be dialled."""
+"""Word in the status of a Connection object by which its reporter requests to be dialled."""
 
 _LATER: Final = re.compile(r"negotiation-([1-9][0-9]{0,8})(?:-|\Z)")
 
 
 def negotiation_of(status: str) -> int:
-    """Return the number of the negotiation in the status of an object."""
+    """Return the number of the negotiation that the status of a Connection object contains."""
     match = _LATER.match(status)
     return FIRST if match is None else int(match[1])
 
 
 def is_plea(status: str) -> bool:
-    """Return whether the reporter requests to be dialled."""
+    """Return whether the status of a Connection object requests that its reporter be dialled."""
     match = _LATER.match(status)
     return status[0 if match is None else match.end() :].startswith(UNREACHABLE)
 
 
 def beginning(negotiation: int) -> str:
-    """Return the status at the beginning of a negotiation."""
+    """Return the status of a Connection object at the beginning of a negotiation."""
     return "" if negotiation == FIRST else f"negotiation-{negotiation}"
 
 
 def plea(negotiation: int, count: int) -> str:
-    """Return the status by which the reporter requests to be dialled.
+    """Return the status of a Connection object that requests that its reporter be dialled.
 
     Args:
         negotiation: Number of the negotiation.
@@ -108,24 +110,24 @@ def plea(negotiation: int, count: int) -> str:
     return f"{start}-{UNREACHABLE}-{count}" if start else f"{UNREACHABLE}-{count}"
 
 
-# The limits of one handler stub for other runtimes (T11).
+# Limits on the links that other runtimes request from one handler stub (T11).
 
 _RATE: Final = Rate(INVITATION_RATE, INVITATION_BURST)
 
 
 class HandlerQuota:
-    """The limits of the links of one handler."""
+    """Limits on the links that other runtimes request from one handler stub."""
 
     def __init__(self) -> None:
         self._buckets: Final = TokenBuckets[str](_RATE)
 
     def refusal(self, remote: str, linked: Collection[str], now: float) -> str | None:
-        """Return the reason to refuse a runtime a link now, or None.
+        """Return the reason to refuse a runtime's request for a link, or None.
 
         Args:
             remote: The requesting runtime.
-            linked: The runtimes that have a link, or are getting one.
-            now: Seconds of any clock.
+            linked: The runtimes whose links are open or being set up.
+            now: Seconds on any clock.
         """
         if not self._buckets.try_spend(remote, now):
             return "this runtime asks for links too often"
@@ -148,19 +150,19 @@ _SET_UP: Final = (State.CREATED, State.IN_PROGRESS, State.YIELDING)
 _AWAITING: Final = (DialState.READY, DialState.PLEADED)
 _DIALLING: Final = (DialState.DIALLING, DialState.DIALLING_LATE)
 _CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
-"""Seconds in which dials from before the link may still open another one."""
+"""Seconds after a link has opened in which an earlier dial may open a second link."""
 _HAS_ENDED: Final = "the link has ended"
 
 
 @attrs.frozen(slots=True)
 class LinkTerms:
-    """The addresses of a link, as seen from one of its ends.
+    """The addresses of a link, as seen by one of its two runtimes.
 
     Attributes:
         own: Address of this runtime.
         remote: Address of the other runtime.
-        name: Address of this end of the link: PQ or PC.
-        peer: Address of the stub at the other end: PH or PQ.
+        name: Address of the link in this runtime: its requester stub, or the handler's name for it.
+        peer: Address of the stub of the other runtime: its handler stub or requester stub.
     """
 
     own: str
@@ -170,123 +172,126 @@ class LinkTerms:
 
 
 class Opening(Enum):
-    """The end that dialled."""
+    """The runtime that dialled to open a link: this one (DIALLED) or the other (ACCEPTED)."""
 
     DIALLED = "dialled"
     ACCEPTED = "accepted"
 
 
 class Loss(Enum):
-    """The way in which a link was lost; ORDERLY: the peer said goodbye and will not come back."""
+    """The way in which a link was lost; ORDERLY: the peer ended the link on purpose."""
 
     BROKEN = "broken"
     ORDERLY = "orderly"
 
 
 class LinkPort(Protocol):
-    """The calls of a link's end to its host; none of them calls the end."""
+    """Calls of `LinkEnd` to its host, which sends messages and opens connections.
+
+    None of them calls `LinkEnd`. A data channel is a WebRTC connection; it has ICE candidates.
+    """
 
     def step(self, step: Step) -> None:
-        """Trace a step of a machine."""
+        """Trace a state machine transition."""
 
     def announce(self, state: State, why: str = "") -> None:
         """Publish a status event (M-06, M-07)."""
 
     def answer_command(self, code: Code, why: str = "") -> None:
-        """Answer the registry's command (M-11, M-12)."""
+        """Answer the registry's command to connect, disconnect, yield or resume (M-11, M-12)."""
 
     def ask_row(self) -> None:
-        """Ask the registry for its row of the remote runtime; `row_reported` follows."""
+        """Ask the registry for its entry of the remote runtime; then call `row_reported`."""
 
     def create_object(self) -> None:
-        """Create the own Connection object (M-32)."""
+        """Create this runtime's Connection object (M-32)."""
 
     def invite(self) -> None:
-        """Invite the peer to observe the own object (M-33)."""
+        """Invite the peer to observe this runtime's Connection object (M-33)."""
 
     def answer_invitation(self, url: str, code: Code, why: str = "") -> None:
         """Answer the peer's invitation to its object `url`."""
 
     def observe(self, url: str) -> None:
-        """Observe the peer's object (M-36)."""
+        """Observe the peer's Connection object (M-36)."""
 
     def pin(self, peer: Believed) -> None:
-        """Accept only the certificate of the peer, who is known from now on."""
+        """Accept only connections with the certificate of the peer, which is now known."""
 
     def listen(self, offer: str | None = None) -> None:
-        """Open listeners and a data channel; `candidates_ready`, then `ice_found` follow.
+        """Open listeners and a data channel; then call `candidates_ready`, later `ice_found`.
 
         Args:
-            offer: The session description to answer; None: there is none.
+            offer: The peer's session description to answer; None: the peer has sent none.
         """
 
     def offer(self, candidates: tuple[Candidate, ...], sdp: str | None = None) -> None:
-        """Add candidates and session description to the own object, then sign it (M-40)."""
+        """Write candidates and session description into this runtime's object, signed (M-40)."""
 
     def trickle(self, candidate: str, host: str | None = None) -> None:
-        """Add an ICE candidate to the own object, with its signature (M-40).
+        """Add a signed ICE candidate to this runtime's object (M-40).
 
         Args:
             candidate: The candidate.
-            host: Proof of the machine, if the candidate needs one.
+            host: Proof that the candidate belongs to this machine, if needed.
         """
 
     def hear_ice(self, candidate: str) -> None:
-        """Try an ICE candidate of the peer."""
+        """Pass an ICE candidate of the peer to the data channel."""
 
     def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
-        """Dial a candidate; `link_opened` or `dial_failed` follows."""
+        """Dial a candidate of the peer; then call `link_opened` or `dial_failed`."""
 
     def request_dial(self, status: str) -> None:
-        """Write into the own object that the peer cannot be reached and should dial (M-40).
+        """Write into this runtime's object that the peer cannot be reached and should dial (M-40).
 
         Args:
-            status: The object's new status, different each time.
+            status: The new status of the object, different each time.
         """
 
     def renew(self, negotiation: int, status: str) -> None:
-        """Begin a new negotiation, since the results of the former one are void.
+        """Discard the results of the former negotiation, and begin a new negotiation.
 
-        Close the own listeners and give up dials; remove candidates and signature from the own
-        object, and write the status into it, which voids them (M-40).
+        The host closes its listeners and cancels dials. It removes candidates and signature from
+        this runtime's object, and writes the status into it, which invalidates them (M-40).
 
         Args:
-            negotiation: Number for the results of later listeners and dials.
-            status: The object's new status.
+            negotiation: Number to be reported with the results of later listeners and dials.
+            status: The new status of the object.
         """
 
     def use_link(self, link: str) -> None:
-        """Carry messages over a link that is live."""
+        """Send and receive messages over a link, which is live now."""
 
     def release_link(self, link: str) -> None:
-        """Give back the messages that a lost link did not deliver, in order."""
+        """Return the messages that a lost link did not deliver to the bus, in order."""
 
     def close_link(self, link: str) -> None:
-        """Send `Bye` on a link, close the link, and give back messages that it did not deliver."""
+        """Send `Bye` on a link, close the link, and return undelivered messages to the bus."""
 
     def withdraw(self) -> None:
-        """Delete the own object, stop observing the peer's, stop listening and dialling."""
+        """Delete this runtime's object, stop observing the peer's, stop listening and dialling."""
 
     def end(self) -> None:
-        """Remove this end, which is over."""
+        """Remove the `LinkEnd` object, since the link has ended for good."""
 
 
 class LinkEnd:
-    """The core of one end of one link.
+    """One of the two runtimes' views of a P2P link: negotiates, dials, restores, and ends the link.
 
-    It is an entity of `p2p_connection` and one of `link_dialling`. A handler's end is also an
-    entity of `handler_controller`, whose guards decide whether the invitation is valid.
+    Its state machines are `p2p_connection` and `link_dialling`; a handler also has
+    `handler_controller`, which decides whether the invitation of the requester is accepted.
 
     Args:
-        terms: The two ends of the link.
-        role: The role of this end.
+        terms: The addresses of the link.
+        role: The role of this runtime.
         policy: The candidates to dial and to offer.
         port: The host.
-        offer: Address of the requester's object C1; empty: this is the requester.
+        offer: Address of the requester's object C1; empty: this runtime is the requester.
 
     Attributes:
-        terms: The two ends of the link.
-        negotiation: Number of the negotiation of its candidates.
+        terms: The addresses of the link.
+        negotiation: Number of the current negotiation.
     """
 
     def __init__(
@@ -330,7 +335,7 @@ class LinkEnd:
 
     @property
     def has_ended(self) -> bool:
-        """True if this end is over."""
+        """True if the link has ended in this runtime and will not be restored."""
         return self._dialling.state is DialState.ENDED
 
     @property
@@ -339,7 +344,7 @@ class LinkEnd:
 
     @property
     def _is_lost(self) -> bool:
-        """True if the link is gone and may come back in place."""
+        """True if the link is lost and may be restored."""
         return self.state is State.DISCONNECTED and not self.has_ended
 
     @property
@@ -347,7 +352,7 @@ class LinkEnd:
         return self.state is State.YIELDING and not self.has_ended
 
     def deadline(self) -> float:
-        """Return when `time_over` is due; infinity: never."""
+        """Return the time at which `time_over` must be called next; infinity: never."""
         return min(self._deadline, self._life_deadline)
 
     def _move(self, trigger: Trigger, why: str = "") -> None:
@@ -364,10 +369,10 @@ class LinkEnd:
         # The deadline of a set-up is never extended.
         self._life_deadline = until if until == math.inf else min(until, self._life_deadline)
 
-    # --- the own object: `now` is the time on the host's clock ------------------------------
+    # --- object of this runtime: `now` is the time on the host's clock ----------------------
 
     def start(self, now: float) -> None:
-        """Begin: a requester may dial, a handler waits to be dialled."""
+        """Begin to set up the link: create C1 as requester, or check the invitation as handler."""
         self._move(Trigger.STARTED)
         self._deadline = now + self._entity.patience
         if self._life is None:
@@ -379,10 +384,10 @@ class LinkEnd:
             self._port.ask_row()
 
     def row_reported(self, has_own_request: bool) -> None:  # noqa: FBT001 - a fact of the row
-        """Answer the invitation by the registry's row of the remote runtime (P2P-18).
+        """Accept or refuse the requester's invitation by what the registry reports (P2P-18).
 
         Args:
-            has_own_request: Whether an own requester is at work, not in a final state.
+            has_own_request: Whether this runtime is requesting a link to the same runtime itself.
         """
         if self._life is None or self._is_invited or self.has_ended:
             return
@@ -401,7 +406,7 @@ class LinkEnd:
         self._port.observe(self._observed)
 
     def object_created(self, now: float) -> None:
-        """Note that the own Connection object was created (M-32 answered)."""
+        """Open listeners and invite the peer, since the object exists now (M-32 was answered)."""
         if self.has_ended:
             self._port.withdraw()
             return
@@ -412,35 +417,37 @@ class LinkEnd:
         self._port.invite()
 
     def object_refused(self, why: str) -> None:
-        """Note that the own Connection object was refused."""
+        """End the link, since this runtime's Connection object was refused."""
         self._give_up(why)
 
     def invitation_answered(self, code: int, why: str = "") -> None:
-        """Note the peer's final answer to our invitation (M-33)."""
+        """Handle the peer's final answer to the invitation: a refusal ends the set-up (M-33)."""
         if code > LAST_SUCCESS:
             self._set_up_refused(why or f"refused {code}")
 
     def candidates_ready(
         self, candidates: tuple[Candidate, ...], negotiation: int = FIRST, sdp: str | None = None
     ) -> None:
-        """Offer the open listeners, even none: the peer must know the certificate of a dialler.
+        """Offer the opened listeners to the peer.
+
+        An empty offer is sent, too, since the peer needs the certificate of this runtime.
 
         Args:
-            candidates: Candidates of the own listeners.
-            negotiation: The negotiation they were opened for; listeners of an older one are closed
-                by now.
-            sdp: Session description of the data channel; None: there is none.
+            candidates: Candidates of this runtime's listeners.
+            negotiation: The negotiation for which they were opened; those of an older negotiation
+                are ignored.
+            sdp: Session description of the data channel; None: there is no data channel.
         """
         if negotiation == self.negotiation and not self.has_ended:
             self._offers_nothing = not candidates and sdp is None
             self._port.offer(candidates, sdp)
 
     def ice_found(self, candidate: str, negotiation: int = FIRST) -> None:
-        """Offer an ICE candidate of this end once, if the peer may know it.
+        """Offer an ICE candidate of this runtime to the peer once, if policy permits.
 
         Args:
-            candidate: The candidate; an empty one ends them.
-            negotiation: Its negotiation.
+            candidate: The candidate; empty: the last one has been reported.
+            negotiation: The negotiation to which the candidate belongs.
         """
         if (
             negotiation == self.negotiation
@@ -455,7 +462,7 @@ class LinkEnd:
     # --- the peer's object ------------------------------------------------------------------
 
     def peer_invited(self, url: str, source: str) -> None:
-        """Note that the peer invites this end to observe its object (M-34)."""
+        """Answer the peer's invitation to observe its Connection object (M-34)."""
         if self.has_ended:
             self._port.answer_invitation(url, Code.GONE, _HAS_ENDED)
         elif self._life is not None:
@@ -479,12 +486,12 @@ class LinkEnd:
         *,
         now: float,
     ) -> None:
-        """Take the present state of the peer's object, from its snapshot or after a change.
+        """Handle the current content of the peer's Connection object: candidates, requests.
 
         Args:
-            data: The object.
-            standing: Whether it is proven to be the peer's.
-            ice: Its ICE candidates that the peer has signed.
+            data: The content.
+            standing: Whether the content is proven to be the peer's.
+            ice: The ICE candidates in it that the peer has signed.
             now: Seconds on the host's clock.
         """
         if self.has_ended or not self._is_current(data.status, standing, now):
@@ -512,11 +519,11 @@ class LinkEnd:
         self._dial_on()
 
     def _is_current(self, status: str, standing: Standing, now: float) -> bool:
-        """Return whether the peer's object is of this negotiation; an offer may begin the next one.
+        """Return whether the peer's object belongs to the current negotiation.
 
-        An object of an earlier negotiation is void: it may be an old one that is replayed. So is an
-        offer that is not of the next negotiation, as the requester begins none before the last one
-        has led to a link. A live link is given up only for an offer of its peer.
+        An offer with the next number begins the next negotiation. All other numbers are ignored:
+        they may be replayed old objects. A live link is ended for a new offer only if the offer is
+        proven to be the peer's.
         """
         number = negotiation_of(status)
         if number == self.negotiation:
@@ -537,9 +544,9 @@ class LinkEnd:
         return self._peer.is_same_end(standing)
 
     def _believe(self, standing: Standing) -> None:
-        """Accept the proven identity of the peer; a set-up with any other peer is given up.
+        """Accept the proven identity of the peer, or end the set-up if the peer is not trusted.
 
-        The first certificate is valid for the whole link: a peer that comes back still has it.
+        The peer must keep its first certificate for the whole life of the link.
         """
         if isinstance(standing, Distrusted):
             self._set_up_refused(standing.why)
@@ -553,7 +560,7 @@ class LinkEnd:
             self._port.pin(standing)
 
     def _answer(self, life: Entity, sdp: str | None, now: float) -> None:
-        """Answer a trusted offer once; a data channel answers an offered one."""
+        """Answer a trusted offer once per negotiation, including an offered data channel."""
         if self._answered == self.negotiation:
             return
         self._answered = self.negotiation
@@ -565,7 +572,7 @@ class LinkEnd:
             self._port.listen(sdp)
 
     def _hear_ice(self, candidates: Iterable[IceCandidate]) -> None:
-        """Try each permitted ICE candidate of the peer once."""
+        """Pass each permitted ICE candidate of the peer to the data channel, once."""
         for candidate in candidates:
             is_new = (
                 candidate.candidate not in self._heard and len(self._heard) < MAX_ICE_CANDIDATES
@@ -575,11 +582,11 @@ class LinkEnd:
                 self._port.hear_ice(candidate.candidate)
 
     def observe_refused(self, why: str) -> None:
-        """Note that the peer's object may not be observed, or that its owner does not answer."""
+        """End the set-up, since the peer's object cannot be observed."""
         self._set_up_refused(why)
 
     def peer_object_deleted(self) -> None:
-        """Note that the peer deleted its object, since it gave up or is leaving (M-47)."""
+        """End the link, since the peer has deleted its Connection object (M-47)."""
         self._give_up("the peer deleted its object")
 
     # --- links ------------------------------------------------------------------------------
@@ -587,14 +594,15 @@ class LinkEnd:
     def link_opened(
         self, link: str, opening: Opening, negotiation: int = FIRST, *, now: float
     ) -> None:
-        """Use a link on which both ends have proven their certificates, or close it.
+        """Use an opened connection, on which both runtimes have proven their certificates.
 
-        At most one link is used. A link by a void candidate, or to an unknown peer, is closed.
+        At most one connection is used, and others are closed. The connection is also closed if its
+        negotiation is outdated, or the peer is not trusted yet.
 
         Args:
-            link: Name of the link.
-            opening: The end that dialled.
-            negotiation: The negotiation of its candidate.
+            link: Name of the connection.
+            opening: The runtime that dialled.
+            negotiation: The negotiation to which the dialled candidate belongs.
             now: Seconds on the host's clock.
         """
         is_void = negotiation != self.negotiation or self.has_ended
@@ -621,18 +629,18 @@ class LinkEnd:
             self._move_life(self._life, controller.Trigger.LINK_OPEN, now)
 
     def _replaces(self, opening: Opening, now: float) -> bool:
-        """Return whether a link replaces the live one.
+        """Return whether a new connection replaces the live one.
 
-        Both ends may dial at once. Then both have two links, perhaps in another order, and keep the
-        one that the requester dialled. Later, the peer dials only while it has no link: a link that
-        it opened replaces the one that this end still considers live.
+        If both runtimes dialled at once, they have two connections, and both keep that of the
+        requester. Later, the peer dials only if it has lost the connection: then its new connection
+        replaces the old one, which this runtime still considers live.
         """
         is_requesters = (opening is Opening.DIALLED) is (self._role is Role.REQUESTER)
         is_crossing = now - self._since <= _CROSSING
         return is_requesters if is_crossing else opening is Opening.ACCEPTED
 
     def link_lost(self, link: str, loss: Loss, why: str = "", *, now: float) -> None:
-        """Leave `live` if the link in use is lost."""
+        """Handle the loss of the connection in use: wait to restore the link, or end the link."""
         if link != self._link:
             return
         self._link = None
@@ -644,7 +652,7 @@ class LinkEnd:
             self._end()
 
     def dial_failed(self, attempt: int) -> None:
-        """Dial the next candidate, if the dial that failed is the one under way."""
+        """Dial the next candidate, since an attempt failed; outdated attempts are ignored."""
         if self._dialling.state in _DIALLING and attempt == self._attempt:
             self._move_dialling(DialTrigger.DIAL_FAILED)
             self._dial_on()
@@ -652,7 +660,7 @@ class LinkEnd:
     # --- commands of the registry; each is answered -----------------------------------------
 
     def connect(self, now: float) -> None:
-        """Try to restore the link, by order of the registry (M-11)."""
+        """Try to restore a lost link, by order of the registry (M-11)."""
         if self.has_ended:
             self._port.answer_command(Code.GONE, _HAS_ENDED)
             return
@@ -673,19 +681,18 @@ class LinkEnd:
             self._dial_on()
 
     def disconnect(self, why: str) -> None:
-        """Close the link for good, by order of the registry or at shutdown (M-12)."""
+        """End the link for good, by order of the registry or at shutdown (M-12)."""
         self._refuse(self._lost_to_peer if self._is_yielding else why)
         self._port.answer_command(Code.OK)
 
     def yield_to_peer(self, negotiation: int = FIRST) -> None:
-        """Wait for the peer's link, which has won a simultaneous open (P2P-27).
+        """Pause this request, since the peer's request has won a simultaneous open (P2P-27).
 
-        An end without an object is closed instead (t3). Meanwhile nothing is dialled, and a link
-        that still opens is closed. The deadline stays. A stale order, after the link has been live,
-        is ignored.
+        A request whose Connection object is not created yet ends (t3). During the pause nothing is
+        dialled, and connections that still open are closed. The deadline remains the same.
 
         Args:
-            negotiation: The negotiation that lost; the order is stale in any other.
+            negotiation: The negotiation that lost; in any other, the order is refused as outdated.
         """
         if self.has_ended:
             self._port.answer_command(Code.OK)
@@ -705,10 +712,11 @@ class LinkEnd:
             self._port.answer_command(Code.OK)
 
     def resume(self, negotiation: int = FIRST) -> None:
-        """Dial the present candidates, since the peer's link has failed (P2P-27).
+        """Continue the paused request by dialling, since the peer's link has failed (P2P-27).
 
         Args:
-            negotiation: The negotiation that yielded; the order is stale in any other.
+            negotiation: The negotiation that yielded; in any other, the order is refused as
+                outdated.
         """
         if self.has_ended:
             self._port.answer_command(Code.GONE, _HAS_ENDED)
@@ -724,14 +732,13 @@ class LinkEnd:
 
     @property
     def _lost_to_peer(self) -> str:
-        """Return the reason why a request ends that lost a simultaneous open (I-P20)."""
+        """The reason in traces for a request that lost a simultaneous open (I-P20)."""
         return f"{int(Code.CONFLICT)}: the link requested by {self.terms.remote} wins"
 
     def _renew(self, negotiation: int, why: str, now: float) -> None:
-        """Begin a new negotiation in place (t8): a link that is still open is given up.
+        """Begin a new negotiation with the same objects (t8), and close the present connection.
 
-        An end that was not live since its last negotiation takes the new number; the deadline
-        stays.
+        If the link was not live since the last negotiation, the deadline remains the same.
         """
         if self._link is not None:
             self.link_lost(self._link, Loss.BROKEN, why, now=now)
@@ -752,15 +759,15 @@ class LinkEnd:
     # --- dialling ---------------------------------------------------------------------------
 
     def _begin_round(self) -> None:
-        """Begin a round in which every candidate may be tried again."""
+        """Begin to dial from the first candidate again."""
         self._plan.restart()
         self._move_dialling(DialTrigger.ROUND)
 
     def _dial_on(self) -> None:
-        """Dial the best remaining candidate of this round, if no dial is under way.
+        """Dial the best candidate that was not tried in this round, unless a dial is running.
 
-        If the peer has offered candidates and none is left, request to be dialled: a requester once
-        in each round, a handler at the end of the round that the requester asked for.
+        If all candidates of the peer have failed, request to be dialled instead: a requester once
+        in each round, a handler after the round that the requester has asked for.
         """
         state = self._dialling.state
         candidate = self._plan.next() if state in _AWAITING else None
@@ -781,7 +788,7 @@ class LinkEnd:
     # --- the end ----------------------------------------------------------------------------
 
     def time_over(self, now: float) -> None:
-        """Give up if the deadline is over."""
+        """End the link if its deadline has passed."""
         if now < self.deadline():
             return
         if self.state is State.LIVE:
@@ -793,19 +800,19 @@ class LinkEnd:
             self._refuse(why, "timeout")
 
     def _set_up_refused(self, why: str) -> None:
-        """Give up a set-up that was refused; a live link continues without it."""
+        """End the link if it is still being set up; a live link continues."""
         if self._is_setting_up:
             self._give_up(why)
 
     def _refuse(self, why: str, answer: str = "") -> None:
-        """Give up, and answer the invitation of a requester if that was not done yet."""
+        """End the link, and refuse the requester's invitation if it was not answered yet."""
         if self._life is not None and not self._is_invited and not self.has_ended:
             self._is_invited = True
             self._port.answer_invitation(self._observed, Code.CONFLICT, answer or why)
         self._give_up(why)
 
     def _give_up(self, why: str) -> None:
-        """End for good, from any state: failed if never live, else disconnected."""
+        """End the link for good: as failed if it was never live, otherwise as disconnected."""
         if self.has_ended:
             return
         trigger = None if self.state is None else _GIVE_UP.get(self.state)

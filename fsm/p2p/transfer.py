@@ -1,12 +1,12 @@
-"""The messages of a live P2P link, and those outstanding when it dies (P2P-15, P2P-20).
+"""Transfer of messages over a live P2P link: numbering, acknowledgement, liveness (P2P-15, P2P-20).
 
-Each message gets the next number of its direction; the number is not written, because a link loses
-only the last messages sent. The receiver acknowledges cumulatively the messages that its bus has
-taken, if possible together with its own messages. When the link dies, messages without an
-acknowledgement are returned in order, and so may arrive twice: the bus recognises them by (from,
-to, id). A silent link is pinged; one that does not answer is dead.
+The messages of each direction are numbered; the numbers are not sent, because a link can lose only
+the last messages. The receiver acknowledges the number of messages that its bus has accepted, if
+possible together with its own messages. When the link is lost, unacknowledged messages are returned
+to the sending bus in order. They may arrive twice, and the receiving bus recognises duplicates by
+(from, to, id). A silent peer is pinged; if it does not answer, the link is lost.
 
-The control lines `Behind`, `Ack`, `Ping`, `Pong` and `Bye` are about the link itself.
+Besides messages, control lines are sent: `Behind`, `Ack`, `Ping`, `Pong` and `Bye`.
 """
 
 import math
@@ -24,22 +24,24 @@ from specs.message import Message
 
 _BEHIND: Final = 512
 _ANSWER: Final = 96
-"""Number of bytes of an announcement without its texts and answers, and of each answer."""
+"""Estimated memory of an announcement without its texts and answers, and of each answer."""
 
 Key: TypeAlias = int | str
-"""Name of a message within its pair: the id of a request or event, the name of an answer."""
+"""Key of a message among those of a sender to a receiver: the id, or of an answer the full name."""
 
 
 @attrs.frozen(slots=True)
 class Behind:
-    """An announcement: further messages of a pair on the link follow earlier ones by the node.
+    """Announcement on a link that earlier messages of a pair may still be on their way by the node.
+
+    The receiver delivers them before later messages by the link. A pair is a sender and a receiver.
 
     Attributes:
-        last: The last answer that went by the node and may still be on its way; without one, the
-            last such request or event; None: nothing is on its way.
+        last: Key of the last answer that may still be on its way by the node; without an answer,
+            of the last request or event; None: no message is on its way.
         top: The id of the last request or event that may still be on its way; 0: there is none.
         age: Seconds since the later of both was sent.
-        answers: Ids of the answers that went by the node and may be on their way.
+        answers: Ids of all answers that may still be on their way by the node.
     """
 
     from_: str
@@ -51,31 +53,31 @@ class Behind:
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes of memory that it takes."""
+        """The approximate number of bytes of memory that the announcement takes."""
         texts = (self.from_, self.to, str(self.last))
         return _BEHIND + sum(map(len, texts)) + _ANSWER * len(self.answers)
 
 
 @attrs.frozen(slots=True)
 class Ack:
-    """The acknowledgement of all messages up to number `seq`."""
+    """Control line that acknowledges all messages up to number `seq`."""
 
     seq: int
 
 
 @attrs.frozen(slots=True)
 class Ping:
-    """The question whether the peer is alive."""
+    """Control line that asks whether the peer is alive."""
 
 
 @attrs.frozen(slots=True)
 class Pong:
-    """The answer to `Ping`."""
+    """Control line that answers `Ping`."""
 
 
 @attrs.frozen(slots=True)
 class Bye:
-    """The announcement that no more messages follow, on purpose."""
+    """Control line that ends the link: no more messages follow."""
 
 
 Control: TypeAlias = Ack | Ping | Pong | Bye
@@ -83,7 +85,7 @@ Control: TypeAlias = Ack | Ping | Pong | Bye
 
 @attrs.frozen(slots=True)
 class Numbered:
-    """A message with its number on the link."""
+    """A message with its number among the messages of one direction of a link."""
 
     seq: int
     message: Message
@@ -92,26 +94,35 @@ class Numbered:
 Outgoing: TypeAlias = Numbered | Behind | Control
 
 _PRESSING: Final = LINK_WINDOW // 8
-"""Number of taken messages at which their acknowledgement is sent at once (ours)."""
+"""Number of unacknowledged received messages at which an acknowledgement is sent at once."""
 
 
 @attrs.frozen(slots=True)
 class _Turned:
-    """A message that is given back when all messages before it are acknowledged."""
+    """A message to be returned to the bus when all messages before it are acknowledged."""
 
     message: Message
 
 
 class TransferEnd(Enum):
-    """The reason why a link's transfer ended."""
+    """The reason why a link must no longer be used."""
 
     BYE = "bye"
+    """The peer has ended the link."""
+
     SILENT = "silent"
+    """The peer did not answer a ping, or did not acknowledge messages."""
+
     PROTOCOL = "protocol"
+    """The peer broke the protocol."""
+
     FLOOD = "flood"
+    """The peer sent too many control lines."""
 
 
 class _CloseReason(Enum):
+    """State of sending `Bye`: not wanted, due after all acknowledgements, due at once, or sent."""
+
     NONE = "none"
     POLITE = "polite"
     AT_ONCE = "at-once"
@@ -119,10 +130,10 @@ class _CloseReason(Enum):
 
 
 class P2PTransferCore:
-    """One end of one live link.
+    """Transfer state of a live link in one runtime: queues, numbers, acknowledgements, pings.
 
     Attributes:
-        end: The reason why the link must not be used any more; None: it is alive.
+        end: The reason why the link must no longer be used; None: the link is alive.
     """
 
     def __init__(self, now: float) -> None:
@@ -143,25 +154,25 @@ class P2PTransferCore:
     # --- out --------------------------------------------------------------------------------
 
     def send(self, message: Message) -> bool:
-        """Take a message to be written; return False if too many wait and it was refused."""
+        """Queue a message to be sent; return False, without queuing, if too many messages wait."""
         if len(self._waiting) >= STUB_QUEUE:
             return False
         self._waiting.append(message)
         return True
 
     def announce(self, behind: Behind) -> None:
-        """Write an announcement before the messages that follow; it is not acknowledged.
+        """Queue an announcement before later messages; announcements are not acknowledged.
 
-        If too many messages wait, the announcement is left out, like the messages after it.
+        If too many messages wait, the announcement is omitted, as later messages are refused, too.
         """
         if len(self._waiting) < STUB_QUEUE:
             self._waiting.append(behind)
 
     def turn_back(self, message: Message) -> bool:
-        """Take a message to be given back when all messages before it are acknowledged (C-20).
+        """Queue a message to be returned when all messages before it are acknowledged (C-20).
 
         Returns:
-            Whether it was taken; False: too many messages wait.
+            Whether the message was queued; False: too many messages wait.
         """
         if len(self._waiting) >= STUB_QUEUE:
             return False
@@ -170,7 +181,7 @@ class P2PTransferCore:
         return True
 
     def take_turned(self) -> list[Message]:
-        """Take out the messages to be given back now, in order."""
+        """Remove and return the messages to be returned to the bus now, in order."""
         turned, self._turned = self._turned, []
         return turned
 
@@ -183,21 +194,21 @@ class P2PTransferCore:
             self._turned.append(following.message)
 
     def say_goodbye(self) -> None:
-        """Write `bye` as soon as all messages are written and acknowledged."""
+        """Send `Bye` after all messages are sent and acknowledged."""
         self._close_reason = _CloseReason.POLITE
 
     def insist_on_goodbye(self) -> None:
-        """Write `bye` now, whatever messages remain."""
+        """Send `Bye` at once, even if messages remain."""
         self._close_reason = _CloseReason.AT_ONCE
 
     @property
     def has_output(self) -> bool:
-        """True if `take_output` would return anything."""
+        """True if there are lines to send, so that `take_output` should be called."""
         return self._has_messages or self._owes_ack or self._says_bye or bool(self._controls)
 
     @property
     def may_wait(self) -> bool:
-        """True if the output is an acknowledgement that can wait for a while."""
+        """True if only an acknowledgement is to be sent, which can wait for a while."""
         if self._received - self._acknowledged >= _PRESSING or self._controls:
             return False
         return self._owes_ack and not (self._has_messages or self._says_bye)
@@ -220,7 +231,7 @@ class P2PTransferCore:
         return self._received > self._acknowledged
 
     def take_output(self, at_most: int, now: float) -> list[Outgoing]:
-        """Take out the lines to be written now: messages first, then control lines.
+        """Remove and return the lines to be sent now: messages first, then control lines.
 
         Messages wait for acknowledgements when the window is full.
 
@@ -254,7 +265,7 @@ class P2PTransferCore:
     # --- in ---------------------------------------------------------------------------------
 
     def received(self, message: Message, now: float) -> Numbered:
-        """Number a message that was read; `taken` acknowledges it.
+        """Return a received message with its number; call `taken` when the bus has accepted it.
 
         Args:
             message: The message.
@@ -264,11 +275,11 @@ class P2PTransferCore:
         return Numbered(self._received + 1, message)
 
     def taken(self, numbered: Numbered) -> None:
-        """Note that the bus has taken a message, which will be acknowledged."""
+        """Note that the bus has accepted a message, so that it will be acknowledged."""
         self._received = numbered.seq
 
     def skipped(self, now: float) -> None:
-        """Count a message line that was read but is no message."""
+        """Count a received message line that could not be decoded."""
         self._heard, self._pinged = now, None
         self._received += 1
 
@@ -277,7 +288,7 @@ class P2PTransferCore:
         self.end = self.end or TransferEnd.PROTOCOL
 
     def spend(self, now: float) -> None:
-        """Count a control line that acknowledges nothing; too many end the link.
+        """Count a control line that acknowledges no message; too many such lines end the link.
 
         Args:
             now: Seconds on the host's clock.
@@ -286,7 +297,7 @@ class P2PTransferCore:
             self.end = self.end or TransferEnd.FLOOD
 
     def heard(self, control: Control, now: float) -> None:
-        """Take a control line that was read; check `end` afterwards.
+        """Handle a received control line; the caller must check `end` afterwards.
 
         Args:
             control: The control line.
@@ -324,7 +335,7 @@ class P2PTransferCore:
     # --- time and end -----------------------------------------------------------------------
 
     def deadline(self) -> float:
-        """Return when `time_passed` is due; writing may bring it nearer."""
+        """Return the time at which `time_passed` must be called; sending may make it earlier."""
         if self.end is not None:
             return math.inf
         if self._pinged is None:
@@ -333,17 +344,16 @@ class P2PTransferCore:
 
     @property
     def _silent_at(self) -> float:
-        """Return the end of the wait for acknowledgements: a message serves as a ping.
+        """The time at which the link counts as lost since sent messages were not acknowledged.
 
-        So a waiting requester does not notice that its link died: there is time left to send by
-        another route.
+        This is early enough to send a request again by another route before its requester notices.
         """
         if self._owed_since is None:
             return math.inf
         return self._owed_since + P2P_CONNECTION.patience(State.LIVE)
 
     def time_passed(self, now: float) -> None:
-        """Ping a silent peer; end the link if it did not answer."""
+        """Ping a silent peer, or end the link if the peer has not answered."""
         if now < self.deadline():
             return
         if self._pinged is not None or now >= self._silent_at:
@@ -353,7 +363,7 @@ class P2PTransferCore:
             self._controls.append(Ping())
 
     def owed(self) -> list[Message]:
-        """Take out the messages that were not acknowledged or are still waiting, in order."""
+        """Remove and return all messages that were not acknowledged or not sent, in order."""
         owed = [numbered.message for numbered in self._unacknowledged]
         owed.extend(self._turned)
         waiting = (each for each in self._waiting if not isinstance(each, Behind))

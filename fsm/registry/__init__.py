@@ -1,1 +1,1 @@
-"""Addresses and their runtimes: records, allocation, changes between registries."""
+"""Registries: the owner of each address, records of hyperties and objects, searches, look-ups."""

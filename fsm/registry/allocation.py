@@ -1,11 +1,11 @@
-"""The owners of the addresses of a domain (MN-10..MN-13, I-A1..I-A7).
+"""Allocation of a domain's addresses to runtimes, and reuse (MN-10..MN-13, I-A1..I-A7).
 
-An address is allocated once in the lifetime of a node. A released address is never allocated again;
-only its former owner may claim it, as a runtime does when it restores its store. The node
-recognises the addresses it made by their names; of addresses made by peers it keeps a digest with
-the last owner. An address that the node does not allocate, but that a connected runtime uses, is
-bound to the session of that runtime: it has an owner like the others but no machine, and is free
-after the session.
+A node allocates each address once in its lifetime. A released address is never allocated to another
+runtime; only its former owner may claim it, as a runtime does when it restores its data. The node
+recognises the addresses that it made itself by their names; of addresses that peers made, it keeps
+a digest with the last owner. An address that a connected runtime uses although the node does not
+allocate it is bound to the runtime's session: it has an owner, but no state machine, and becomes
+free with the end of the session.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ from specs.trace import Op
 
 
 ENTROPY: Final = 8
-"""Number of random bytes in a name."""
+"""Number of random bytes in the name of an allocated address."""
 
 _OWNER: Final = 4
 _TAG_BYTES: Final = 4
@@ -44,7 +44,7 @@ _TEXT: Final = 36
 
 
 class AddressMint:
-    """Makes names of addresses and recognises them.
+    """Makes the names of allocated addresses, and recognises them without a table.
 
     Args:
         key: Secret of this node, at most 64 bytes.
@@ -54,7 +54,7 @@ class AddressMint:
         self._key = key
 
     def name(self, random: bytes, owner: str) -> str:
-        """Return a name for an address of a runtime.
+        """Return a new name (a UUID) for an address that is allocated to a runtime.
 
         Args:
             random: `ENTROPY` random bytes.
@@ -65,11 +65,11 @@ class AddressMint:
         return str(UUID(bytes=head + self._tag(head)))
 
     def is_own(self, address: str) -> bool:
-        """Return whether this node made the name of an address."""
+        """Return whether this node itself made the name in an address."""
         return self._raw(address) is not None
 
     def made_for(self, address: str, owner: str) -> bool:
-        """Return whether this node made the name of an address for a runtime.
+        """Return whether this node made the name of an address for this runtime.
 
         Args:
             address: Any address.
@@ -89,7 +89,7 @@ class AddressMint:
         return raw if self._tag(raw[:_HEAD]) == raw[_HEAD:] else None
 
     def _owner_tag(self, chance: bytes, owner: str) -> bytes:
-        """Return the digest of the owner; two of its bits belong to the form of a UUID."""
+        """Return a digest of the owner; two bits have the fixed values of a UUID."""
         digest = hashlib.blake2b(chance + owner.encode(), key=self._key, digest_size=_OWNER)
         first, *rest = digest.digest()
         return bytes([first & _FREE_BITS | _VARIANT, *rest])
@@ -103,12 +103,12 @@ class AddressMint:
 
 @attrs.frozen(slots=True)
 class Purpose:
-    """The purpose of an address.
+    """The use of an allocated address, which decides who may reuse the address.
 
     Attributes:
         scheme: The scheme of the address, such as `hyperty`.
-        descriptor: Catalogue address of the hyperty or object that uses it; None: its user cannot
-            be recognised.
+        descriptor: Catalogue address of the hyperty or object that uses the address; None: the
+            hyperty or object cannot be recognised.
     """
 
     scheme: str
@@ -116,7 +116,7 @@ class Purpose:
 
 
 class AddressReuse:
-    """Allocated addresses that are not in use and kept for reuse, oldest first."""
+    """Addresses of a runtime that are allocated but not in use, kept for reuse."""
 
     def __init__(self) -> None:
         self._kept: dict[str, Purpose] = {}
@@ -129,12 +129,12 @@ class AddressReuse:
 
         Args:
             address: The address, which stays allocated.
-            purpose: The purpose of its former use.
+            purpose: The former use of the address.
         """
         self._kept[address] = purpose
 
     def take_alike(self, purpose: Purpose) -> str | None:
-        """Take out an address of the same purpose, or return None (a soft miss)."""
+        """Remove and return an address with the same former use, or None (a soft miss)."""
         if purpose.descriptor is None:
             return None
         matches = (address for address, kept in self._kept.items() if kept == purpose)
@@ -144,11 +144,11 @@ class AddressReuse:
         return address
 
     def take(self, address: str, purpose: Purpose) -> bool:
-        """Take out exactly this address, or return False if it is not kept so (a hard miss).
+        """Remove exactly this address; return False if it is not kept for this use (a hard miss).
 
         Args:
-            address: The address that the hyperty names.
-            purpose: The purpose of its next use.
+            address: The address that the hyperty wants.
+            purpose: The next use of the address.
         """
         if self._kept.get(address) != purpose:
             return False
@@ -156,46 +156,48 @@ class AddressReuse:
         return True
 
     def forget(self, addresses: Iterable[str]) -> None:
-        """Forget addresses that were released."""
+        """Forget addresses that were released and cannot be reused."""
         for address in addresses:
             self._kept.pop(address, None)
 
 
 @attrs.frozen(slots=True)
 class Allocated:
-    """The answer that grants the requested addresses."""
+    """The successful result of an allocation: the addresses that a runtime now owns."""
 
     addresses: tuple[str, ...]
 
 
 class AllocationPort(Protocol):
-    """The calls of the table to its host; none of them changes the table."""
+    """Calls of `AllocationCore` to its host; none of them changes the table."""
 
     def step(self, step: Step) -> None:
-        """Trace a step of an address."""
+        """Trace a state machine transition of an address."""
 
     def row_changed(self, row: RowChanged) -> None:
         """Trace that an address has got or lost an owner."""
 
     def taken(self, addresses: tuple[str, ...]) -> None:
-        """Note that addresses have an owner from now on."""
+        """Handle that addresses have an owner from now on."""
 
     def freed(self, addresses: tuple[str, ...]) -> None:
-        """Note that addresses have no owner any more; empty if all were unknown."""
+        """Handle that addresses have no owner any more; the list may be empty."""
 
 
 MIRROR: Final = "group"
-"""The writer of rows in traces whose owner was decided by another node of the domain."""
+"""The writer that traces name for changes that another node of the domain decided."""
 
 _DIGEST: Final = 8
-"""Number of bytes of a tombstone: two of 10^6 tombstones are equal on one of 10^7 nodes."""
+"""Bytes of a tombstone's digest: with 10^6 tombstones, two are equal on 1 of 10^7 nodes."""
 
 
 class Tombstones:
-    """The digests of the released addresses of one domain, about 70 bytes each.
+    """Remembers the released addresses of one domain and their last owners.
+
+    Each tombstone is a digest of the address, and takes about 70 bytes.
 
     Args:
-        mint: Recognises the addresses that the node made; None: it makes none.
+        mint: Recognises the addresses that the node made; None: the node makes no addresses.
     """
 
     def __init__(self, mint: AddressMint | None = None) -> None:
@@ -209,7 +211,7 @@ class Tombstones:
         return _digest(address) in self._whose
 
     def is_spent(self, address: str) -> bool:
-        """Return whether an address without an owner had one, or was made by the node."""
+        """Return whether a free address was in use before, or was made by the node."""
         is_made = self._mint is not None and self._mint.is_own(address)
         return is_made or address in self
 
@@ -224,7 +226,7 @@ class Tombstones:
         return self._is_made_for(address, owner) if owners is None else owners == owner
 
     def bury(self, address: str, owner: str) -> None:
-        """Keep the last owner of a released address, unless its name contains the owner.
+        """Remember the last owner of a released address, unless its name shows the owner.
 
         Args:
             address: The address.
@@ -234,7 +236,7 @@ class Tombstones:
             self.keep(address, owner)
 
     def keep(self, address: str, owner: str) -> None:
-        """Keep the last owner of an address, even if its name contains another owner.
+        """Remember the last owner of a released address, even if its name shows another owner.
 
         Args:
             address: The address.
@@ -243,7 +245,7 @@ class Tombstones:
         self._whose[_digest(address)] = intern(owner)
 
     def lift(self, address: str) -> None:
-        """Forget the last owner of an address: it has an owner again."""
+        """Forget the last owner of an address that is in use again."""
         self._whose.pop(_digest(address), None)
 
     def _is_made_for(self, address: str, owner: str) -> bool:
@@ -272,16 +274,16 @@ _NO_CLAIMS: Final = Refused(
 
 
 class AllocationCore:
-    """The allocation table of one domain.
+    """The table of a domain's addresses and the runtimes that own them.
 
     Memory grows with the addresses in use, and by about 70 bytes for each released address that a
-    peer made, up to `MAX_TOMBSTONES`; beyond that no addresses can be claimed.
+    peer made. After `MAX_TOMBSTONES` such addresses, runtimes can claim no further addresses.
 
     Args:
         port: The host.
-        mint: Recognises the addresses that the node made, which only the runtime they were made for
-            can claim; None: the node makes no addresses.
-        user_of: Returns the user of a runtime: the limits count for all sessions of a user.
+        mint: Recognises the addresses that the node made, which only their first owner can claim;
+            None: the node makes no addresses.
+        user_of: Returns the user of a runtime: limits apply to all sessions of a user together.
     """
 
     def __init__(
@@ -301,7 +303,7 @@ class AllocationCore:
         self._tombstones = Tombstones(mint)
 
     def owner_of(self, address: str) -> str | None:
-        """Return the owner of an address or of the nearest address above it."""
+        """Return the runtime that owns an address or the nearest owned address above, or None."""
         owners = self._owners
         slash = "/"
         while slash and not address.endswith("/"):
@@ -312,16 +314,16 @@ class AllocationCore:
         return None
 
     def block_of(self, address: str) -> str | None:
-        """Return the key under which an address was allocated, or None if it had no key."""
+        """Return the common key of the addresses that were allocated with this address, or None."""
         owner = self._owners.get(address)
         return None if owner is None else self._of[owner][address]
 
     def is_bound(self, address: str) -> bool:
-        """Return whether an address is bound, not allocated."""
+        """Return whether an address is bound to a session although the node did not allocate it."""
         return address in self._bound
 
     def owned_by(self, owner: str) -> tuple[str, ...]:
-        """Return the addresses of a runtime, oldest first."""
+        """Return the addresses that a runtime owns, oldest first."""
         return tuple(self._of.get(owner, ()))
 
     def is_tombstone(self, address: str) -> bool:
@@ -332,7 +334,7 @@ class AllocationCore:
         return len(self._owners)
 
     def deadline(self) -> float:
-        """Return infinity: addresses expire with sessions, not by time."""
+        """Return infinity, since addresses are released with sessions and never by a timer."""
         return math.inf
 
     # ---- addresses that get an owner
@@ -340,10 +342,11 @@ class AllocationCore:
     def allocate(
         self, owner: str, addresses: tuple[str, ...], key: str | None = None
     ) -> Allocated | Refused:
-        """Allocate fresh addresses, which the host makes: a core has no random source (M-18).
+        """Allocate new addresses, whose names the caller has made, to a runtime (M-18).
 
         Args:
-            key: Common name of the addresses, unique within the owner.
+            owner: Address of the runtime.
+            key: Common key to free all the addresses at once, unique within the owner.
         """
         full = self._full(owner, addresses)
         if full is not None:
@@ -354,7 +357,7 @@ class AllocationCore:
         return Allocated(addresses)
 
     def claim(self, owner: str, addresses: tuple[str, ...]) -> Refused | None:
-        """Give a runtime addresses of this domain that it made itself: all or none (C-44)."""
+        """Make a runtime the owner of addresses that it chose itself, all or none (C-44)."""
         fresh = tuple(address for address in addresses if self._owners.get(address) != owner)
         returning = frozenset(each for each in fresh if self._is_back(each, owner))
         made = tuple(each for each in fresh if each not in returning)
@@ -373,7 +376,7 @@ class AllocationCore:
         return address not in self._owners and self._tombstones.was_of(address, owner)
 
     def _take_back(self, owner: str, addresses: tuple[str, ...]) -> None:
-        """Give a runtime released addresses back that it had before."""
+        """Make a runtime the owner of addresses again that it owned before their release."""
         for address in addresses:
             self._tombstones.lift(address)
             self._note(owner, address, None)
@@ -384,7 +387,7 @@ class AllocationCore:
             self._port.taken(addresses)
 
     def bind(self, owner: str, address: str) -> Refused | None:
-        """Let a runtime use an address that the node does not allocate (MN-13, C-43)."""
+        """Bind an address that the node does not allocate to a runtime's session (MN-13, C-43)."""
         owned_by = self.owner_of(address)
         if owned_by == owner:
             return None
@@ -431,13 +434,14 @@ class AllocationCore:
     def mirror(
         self, owner: str, address: str, key: str | None = None, *, is_bound: bool = False
     ) -> None:
-        """Give an address the owner that another node decided on; that node counts the address.
+        """Copy the owner of an address that another node of the domain has decided.
 
-        The steps of the address are in the trace of the node that gave it to its first owner.
+        The state machine transitions of the address are traced by the node that allocated it.
 
         Args:
+            owner: Address of the runtime.
             key: The key, as in `allocate`.
-            is_bound: Whether it was bound, not allocated.
+            is_bound: Whether the address was bound, not allocated.
         """
         former = self._owners.get(address)
         if former == owner:
@@ -464,7 +468,7 @@ class AllocationCore:
     # ---- addresses that lose their owner
 
     def free_block(self, owner: str, key: str) -> Refused | None:
-        """Free the addresses allocated under a key, or one address (M-19, C-46)."""
+        """Release the addresses allocated with a key, or the address that `key` is (M-19, C-46)."""
         block = tuple(self._blocks.get((owner, key), ()))
         if not block:
             return self.free(owner, (key,))
@@ -473,7 +477,7 @@ class AllocationCore:
         return None
 
     def free(self, owner: str, addresses: tuple[str, ...]) -> Refused | None:
-        """Free addresses, all or none (M-20)."""
+        """Release addresses of a runtime, all or none (M-20)."""
         if any(self._owners.get(address, owner) != owner for address in addresses):
             return Refused(Code.FORBIDDEN, "not the owner")
         owned = tuple(each for each in dict.fromkeys(addresses) if each in self._owners)
@@ -482,11 +486,11 @@ class AllocationCore:
         return None
 
     def release(self, owner: str, why: str) -> None:
-        """Release all addresses of a runtime whose session is over (I-A7)."""
+        """Release all addresses of a runtime whose session has ended (I-A7)."""
         self._drop(owner, self.owned_by(owner), why)
 
     def yield_to(self, runtime: str) -> None:
-        """Free addresses below those of a runtime that others bound: it has a session now."""
+        """Free addresses below a runtime that others have bound, since it now has a session."""
         for address in tuple(self._components.get(runtime_of(runtime), ())):
             owner = self._owners[address]
             if owner != runtime and is_below(address, runtime):

@@ -1,14 +1,16 @@
-"""Reports of entities between linked registries: each follows the other's changes (P2P-23..26).
+"""Exchange of registered hyperties and objects between two runtimes with a link (P2P-23..26).
 
-Each follower of this registry is an entity of the machine `object_subscription`: the list of local
-entities is reported like an object (I-C1..I-C6). A follower gets the list once its link is live at
-this end too, so that the list and later changes take the same route. When the link is no longer
-live, it ceases to follow, and asks again when the link has come back.
+The registries of both runtimes subscribe to each other's list of local hyperties and objects.
 
-Each registry that this one follows is an entity of the machine `observer_copy` (I-C3). Its changes
-may come before its list, which answers a request: early changes are kept and applied to the list in
-order. When the link is no longer live, following ends. The known entities are kept, so that after
-the link has come back the new list shows which of them have left meanwhile.
+`ChangesPublisher` reports the list of this runtime. Each subscribed registry has an instance of the
+state machine `object_subscription`, as if the list were a data object (I-C1..I-C6). The subscriber
+gets the list after this runtime, too, regards the link as live, so that the list and later changes
+take the same route. The subscription ends with the link, and begins again when the link is back.
+
+`ChangesFollower` receives the lists of other registries; each has an instance of the state machine
+`observer_copy` (I-C3). Changes may come before the list: they are kept and then applied in order.
+If the link is lost, the last known list is kept. After the link has come back, the comparison with
+the new list shows which hyperties and objects have left meanwhile.
 """
 
 import math
@@ -39,30 +41,30 @@ def registry_of(runtime: str) -> str:
 
 
 def changes_of(runtime: str) -> str:
-    """Return the address at which a runtime's registry reports changes of its entities."""
+    """Return the address from which a runtime's registry publishes changes of its list."""
     return f"{registry_of(runtime)}{_CHANGES}"
 
 
 class ChangesPort:
-    """The calls of the two cores to their host; a method does nothing unless it is overridden.
+    """Calls of `ChangesPublisher` and `ChangesFollower` to their host, which sends the messages.
 
-    No method calls a core.
+    Each method does nothing unless it is overridden. No method calls the two classes.
     """
 
     def step(self, step: Step) -> None:
-        """Trace a step of a machine."""
+        """Trace a state machine transition."""
 
     def answer(self, message: Message) -> None:
-        """Send an answer by the route that is known now, before later reports."""
+        """Send an answer by the current route, ahead of later reports."""
 
     def follow(self, link: str) -> None:
-        """Send the changes of this registry over a link, too."""
+        """Send the changes of the local list over a link from now on."""
 
     def unfollow(self, link: str) -> None:
-        """Stop sending the changes of this registry over a link."""
+        """Stop sending the changes of the local list over a link."""
 
     def publish(self, operation: Operation, url: str) -> None:
-        """Report to all followers that an entity of this runtime came or went (M-09)."""
+        """Report to all subscribers that a local hyperty or object was added or removed (M-09)."""
 
     def listen(self, remote: str) -> None:
         """Deliver the changes of a remote registry to this registry."""
@@ -71,10 +73,10 @@ class ChangesPort:
         """Stop delivering the changes of a remote registry. Idempotent."""
 
     def ask(self, remote: str, number: int) -> None:
-        """Subscribe at the other registry (M-08); `take_list` follows, with this number."""
+        """Subscribe at another registry (M-08); pass the answer to `take_list` with this number."""
 
     def list_entities(self, remote: str, there: tuple[str, ...], gone: tuple[str, ...]) -> None:
-        """Note which entities have come to a runtime, and which have left it (M-08, M-09, I-R8)."""
+        """Take the added and removed hyperties and objects of a runtime (M-08, M-09, I-R8)."""
 
 
 _GONE: Final = "the link is gone"
@@ -82,10 +84,12 @@ _GONE: Final = "the link is gone"
 
 @attrs.define(slots=True)
 class _Follower:
-    """A remote registry that asked to follow this one.
+    """A remote registry that has subscribed to the local list.
 
     Attributes:
-        waiting: Its request, until the request is answered.
+        entity: State machine of the subscription.
+        link: The link over which the request came.
+        waiting: The request, until it is answered.
         until: Deadline of the answer.
     """
 
@@ -100,7 +104,7 @@ class _Follower:
 
 
 class ChangesPublisher:
-    """The list of local entities and its followers, at most one for each remote runtime."""
+    """Publishes the list of local hyperties and objects to the registries of linked runtimes."""
 
     def __init__(self, runtime: str, port: ChangesPort) -> None:
         self.port = port
@@ -111,17 +115,17 @@ class ChangesPublisher:
 
     @property
     def followers(self) -> tuple[str, ...]:
-        """The runtimes that get every change."""
+        """The runtimes whose registries get every change of the list."""
         return tuple(remote for remote, each in self._followers.items() if each.is_active)
 
     def deadline(self) -> float:
-        """Return when `time_over` is due."""
+        """Return the time at which `time_over` must be called next."""
         return min((each.until for each in self._followers.values()), default=math.inf)
 
     # ---- inputs
 
     def link_up(self, remote: str, link: str) -> None:
-        """Note that a link is live, and answer the request that came over it (P2P-23)."""
+        """Note that a link is live, and answer the subscription that came over it (P2P-23)."""
         self._links[remote] = link
         follower = self._followers.get(remote)
         if follower is not None and follower.link != link:
@@ -130,14 +134,14 @@ class ChangesPublisher:
             self._decide(remote, follower)
 
     def link_down(self, remote: str) -> None:
-        """Note that a link is no longer live, or has ended."""
+        """End the subscription of a runtime whose link is no longer live."""
         self._links.pop(remote, None)
         self._end(remote, Trigger.UNSUBSCRIBE, _GONE)
 
     def subscribe(self, request: Message, remote: str, link: str, now: float) -> None:
-        """Take a subscription over a link (M-08).
+        """Handle a request to subscribe to the local list, received over a link (M-08).
 
-        A runtime that follows already is answered at once: its answer may have been lost.
+        If the runtime is already subscribed, it is answered again: the answer may have been lost.
         """
         known = self._followers.get(remote)
         if known is not None and known.is_active:
@@ -153,27 +157,27 @@ class ChangesPublisher:
             self._decide(remote, follower)
 
     def unsubscribe(self, request: Message, remote: str) -> None:
-        """Take the end of a subscription (M-10). Idempotent."""
+        """End a subscription at the subscriber's request (M-10). Idempotent."""
         self._end(remote, Trigger.UNSUBSCRIBE)
         self.port.answer(reply_to(request, Code.OK))
 
     def add_local(self, url: str) -> None:
-        """Report once that a hyperty or object of this runtime can be reached (I-C6).
+        """Add a hyperty or object of this runtime to the list, and report it (I-C6). Idempotent.
 
-        Addresses that serve links are not reported: no link leads to them (I-P13).
+        Addresses of link stubs are not listed, since messages to them never go by a link (I-P13).
         """
         if url not in self._live and not is_p2p_part(url):
             self._live[url] = None
             self._publish(Operation.ADD, url)
 
     def remove_local(self, url: str) -> None:
-        """Report once that a hyperty or object can no longer be reached (I-C6)."""
+        """Remove a hyperty or object from the list, and report that (I-C6). Idempotent."""
         if url in self._live:
             del self._live[url]
             self._publish(Operation.REMOVE, url)
 
     def time_over(self, now: float) -> None:
-        """Refuse requests that came over links that did not become live."""
+        """Refuse the subscriptions whose link has not become live in time."""
         for remote in [follower for follower, each in self._followers.items() if each.until <= now]:
             why = "the link did not become live in time"
             self._end(remote, Trigger.REFUSE, why, Code.UNAVAILABLE)
@@ -181,7 +185,7 @@ class ChangesPublisher:
     # ---- followers
 
     def _decide(self, remote: str, follower: _Follower) -> None:
-        """Accept a follower with a live link; refuse if the list is too long."""
+        """Accept a waiting subscription whose link is live; refuse if the list is too long."""
         request = follower.waiting
         if request is None:
             return
@@ -217,12 +221,14 @@ _NOTHING: Final[dict[str, None]] = {}
 
 @attrs.define(slots=True)
 class _Followed:
-    """A remote registry that this one asked for its list.
+    """A remote registry to whose list this registry has subscribed.
 
     Attributes:
+        entity: State machine of the copy of the list.
+        link: The link to the remote runtime.
         ask: Number of the request.
-        early: Changes that came before the list: their operations and entities.
-        early_bytes: Number of characters of the entities in them.
+        early: Changes that came before the list: operations and addresses.
+        early_bytes: Number of characters of the addresses in `early`.
     """
 
     entity: Entity
@@ -233,7 +239,7 @@ class _Followed:
 
 
 class ChangesFollower:
-    """The entities of each remote runtime, as its registry reports them."""
+    """Keeps the lists of hyperties and objects that the registries of linked runtimes report."""
 
     def __init__(self, runtime: str, port: ChangesPort) -> None:
         self.port = port
@@ -244,20 +250,20 @@ class ChangesFollower:
 
     @property
     def followed(self) -> tuple[str, ...]:
-        """The runtimes whose list has come, and whose registries report changes."""
+        """The runtimes whose list has arrived and is kept up to date."""
         is_live = {
             item: each.entity.state is CopyState.LIVE for item, each in self._followed.items()
         }
         return tuple(remote for remote, has_reported in is_live.items() if has_reported)
 
     def last_reported(self, remote: str) -> tuple[str, ...]:
-        """Return the entities last reported of a runtime, even if its link is lost."""
+        """Return the last known hyperties and objects of a runtime, even if its link is lost."""
         return tuple(self._known.get(remote, ()))
 
     # ---- inputs
 
     def link_up(self, remote: str, link: str) -> None:
-        """Ask the registry at the other end of a link that is live (P2P-23)."""
+        """Subscribe at the registry of a runtime whose link has become live (P2P-23)."""
         self._end(remote, "another link")
         self._asks += 1
         key = f"{registry_of(remote)}|{registry_of(self._runtime)}"
@@ -268,23 +274,23 @@ class ChangesFollower:
         self.port.ask(remote, followed.ask)
 
     def link_down(self, remote: str) -> None:
-        """Note that a link is no longer live; it may come back."""
+        """End the subscription at a runtime whose link is lost; keep the list, as it may return."""
         self._end(remote, "the link is lost")
 
     def link_gone(self, remote: str) -> None:
-        """Note that there is no link entry for a runtime any more."""
+        """End the subscription at a runtime whose link is removed, and forget the list."""
         self._known.pop(remote, None)
         self._end(remote, "the link is over")
 
     def take_list(
         self, remote: str, number: int, urls: tuple[str, ...] | None, why: str = ""
     ) -> None:
-        """Take the answer to `ask`; without a list, the early changes are discarded.
+        """Take the list of another registry, which answers the request of `ask`.
 
         Args:
             remote: The other runtime.
             number: Number of the request.
-            urls: Addresses of the entities there; None: the other registry refused.
+            urls: Addresses of the hyperties and objects; None: the other registry refused.
             why: The reason, as half a sentence.
         """
         followed = self._followed.get(remote)
@@ -305,7 +311,7 @@ class ChangesFollower:
         self._report(remote, former, known)
 
     def change(self, remote: str, link: str, operation: Operation, urls: tuple[str, ...]) -> None:
-        """Apply a change that the other registry reports over a link (M-09)."""
+        """Apply a change of the list that another registry reports over a link (M-09)."""
         followed = self._followed.get(remote)
         if followed is None or followed.link != link:
             return
@@ -337,7 +343,7 @@ class ChangesFollower:
 
 
 def _known_of(urls: tuple[str, ...], known: dict[str, None]) -> dict[str, None]:
-    """Return the listed entities that are already known."""
+    """Return those of the given addresses that are in the list of known addresses."""
     return dict.fromkeys(url for url in urls if url in known)
 
 
@@ -350,7 +356,7 @@ def _apply(operation: Operation, urls: tuple[str, ...], known: dict[str, None]) 
 
 
 def _add(urls: tuple[str, ...], known: dict[str, None]) -> None:
-    """Add entities to the known ones of a peer, up to its limits."""
+    """Add addresses to the list of a remote runtime, up to the limits of number and size."""
     space = LINK_ENTITY_BYTES - sum(map(len, known))
     for url in urls:
         space -= len(url)

@@ -1,13 +1,13 @@
-"""Searches of a domain registry, their results, and watches of a search (M-26..M-31).
+"""Searches in a domain registry for hyperties and data objects, and their results (M-26..M-31).
 
-`Query` is a search, and `FoundEntry` a result. A search goes by one attribute, the narrowest one
-given; all other attributes are criteria that restrict the result.
+`Query` is a search; `FoundEntry` is a hyperty or data object in the result. The registry searches
+by a single attribute, the most selective that is given; the other attributes restrict the result.
 
-`DiscoveryWatch` follows a search. A registry reports the status of single records only (M-30), so
-new entries are found by repeating the search. A known entry that is no longer found is read by its
-address (M-25): it is disconnected, removed, or no longer meets the criteria. A search returns
-disconnected records only if none is live. Memory is bounded: a watch knows the newest
-`WATCHED_ENTRIES` entries.
+`DiscoveryWatch` reports how the results of a search change. A registry reports only the status of
+single records (M-30), so the watch finds new entries by repeating the search. An entry that is
+missing in the new result is read by its address (M-25): it is disconnected, removed, or no longer
+meets the criteria. A search returns disconnected records only if no live record matches. Memory is
+limited: a watch keeps `WATCHED_ENTRIES` entries.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,8 +33,8 @@ class Criteria(TypedDict, total=False):
         user: The user: an address `user://...` or `user-guid://...`, or the user's name at the
             identity provider, such as `bob@idp.example`.
         name: Name of the hyperty or data object.
-        schema: Scheme or data schema of the data objects that it uses, such as `comm`.
-        resources: Resources that it must all offer, such as `chat`.
+        schema: Scheme or data schema of the data objects that the hyperty uses, such as `comm`.
+        resources: Resources that the result must offer, all of them, such as `chat`.
         reporter: Address of the hyperty that reports the data object.
         scheme: Scheme of the addresses to find: `hyperty`, or a scheme of data objects.
     """
@@ -48,11 +48,11 @@ class Criteria(TypedDict, total=False):
 
 
 def _check(field: str, value: object) -> None:
-    """Check that a criterion is a text that is not empty.
+    """Check that a criterion is missing or a text that is not empty.
 
     Raises:
-        TypeError: It is no text; only the scheme must be one.
-        ValueError: It is empty.
+        TypeError: The value is no text, or the scheme is missing.
+        ValueError: The text is empty.
     """
     if value is None and field != "scheme":
         return
@@ -63,7 +63,7 @@ def _check(field: str, value: object) -> None:
 
 
 def texts_of(value: Iterable[str]) -> tuple[str, ...]:
-    """Return a collection of texts as a tuple, such as the resources of a hyperty.
+    """Return a collection of texts, such as the resources of a hyperty, as a tuple.
 
     Raises:
         TypeError: The value is a single text, or an element is not a text.
@@ -80,7 +80,7 @@ def query_of(criteria: Criteria) -> "Query":
     """Return the search for some criteria.
 
     Raises:
-        TypeError: A criterion is unknown, or as of `Query`; so are the others.
+        TypeError: A criterion is unknown. The errors of `Query` are raised, too.
     """
     unknown = sorted(criteria.keys() - Criteria.__annotations__.keys())
     if unknown:
@@ -91,12 +91,12 @@ def query_of(criteria: Criteria) -> "Query":
 
 @attrs.frozen(slots=True, kw_only=True)
 class Query:
-    """A search; see `Criteria`.
+    """A search in a domain registry by the fields of `Criteria`.
 
     Raises:
         TypeError: A criterion is of a wrong kind, or none is given.
         ValueError: A criterion is empty.
-        BadUrlError: The user or the reporter is written like an address, and is none.
+        BadUrlError: The user or the reporter looks like an address, but is not valid.
     """
 
     user: str | None = None
@@ -117,7 +117,7 @@ class Query:
 
     @property
     def _given(self) -> dict[By, str | tuple[str, ...]]:
-        """The given criteria by attribute, the narrowest attribute first."""
+        """The given criteria by attribute, the most selective attribute first."""
         by_user = None if self.user is None else _user_of(self.user)
         reporter = None if self.reporter is None else canonical(self.reporter)
         given: tuple[tuple[By, str | tuple[str, ...]] | None, ...] = (
@@ -130,14 +130,14 @@ class Query:
         return dict(each for each in given if each is not None)
 
     def read(self, limit: int | None = None) -> ReadRecord:
-        """Return the body of the search.
+        """Return the body of the request that sends the search to a registry.
 
         Args:
             limit: Largest number of records on a page; None: the registry chooses.
 
         Raises:
             TypeError: The limit is no number.
-            BadMessageError: It is not in 1..256.
+            BadMessageError: The limit is not in 1..256.
         """
         if limit is not None and type(limit) is not int:
             raise TypeError(f"limit is a number, not {limit!r}")
@@ -157,10 +157,10 @@ def _criteria(given: Mapping[By, str | tuple[str, ...]]) -> JsonObject:
 
 
 def _user_of(text: str) -> tuple[By, str]:
-    """Return the attribute and the value by which a user is found.
+    """Return the attribute and the value by which the registry can search for a user.
 
     Raises:
-        BadUrlError: It is written like an address, and is none.
+        BadUrlError: The text looks like an address, but is not valid.
     """
     if "://" not in text:
         return By.IDENTIFIER, text
@@ -177,15 +177,16 @@ class FoundEntry:
     """A hyperty or data object that a domain registry has found.
 
     Attributes:
-        url: Its address.
+        url: Address of the hyperty or data object.
         status: `live`, or `disconnected` if it is registered but cannot be reached now.
-        runtime: Address of its runtime; None: unknown to the registry, as in the fields below.
-        user: Address of the user who owns it.
-        name: Its name.
-        resources: The resources it offers, such as `chat`.
-        schemas: Schemes or data schemas of the data objects it uses; of a data object, its own.
-        descriptor: Catalogue address of its descriptor.
-        reporter: Address of the hyperty that reports it, if it is a data object.
+        runtime: Address of the runtime; None: unknown to the registry, as in the fields below.
+        user: Address of the user who owns the hyperty or data object.
+        name: Name of the hyperty or data object.
+        resources: The offered resources, such as `chat`.
+        schemas: Schemes or data schemas of the data objects that a hyperty uses; of a data object,
+            its own.
+        descriptor: Catalogue address of the descriptor.
+        reporter: Address of the hyperty that reports a data object.
         message_schema: JSON Schema of the requests that a hyperty takes; None: not declared.
     """
 
@@ -202,12 +203,12 @@ class FoundEntry:
 
     @property
     def is_live(self) -> bool:
-        """True if it can be reached."""
+        """True if the hyperty or data object can be reached."""
         return self.status == RecordStatus.LIVE
 
 
 def entry_of(record: FoundRecord) -> FoundEntry:
-    """Return the entry that a registry's record describes."""
+    """Return the result of a search for a record in the registry's answer."""
     schemas = (*(record.data_schemes or ()), *((record.schema,) if record.schema else ()))
     return FoundEntry(
         url=record.url,
@@ -228,22 +229,22 @@ def entry_of(record: FoundRecord) -> FoundEntry:
 
 @final
 class Change(StrEnum):
-    """The kind of a change of a watched entry."""
+    """The kind of a change in the results of a watched search."""
 
     APPEARED = "appeared"
     """The entry was found for the first time."""
 
     CHANGED = "changed"
-    """Its status, or another part of its record, has changed."""
+    """The status of the entry, or another field of its registry record, has changed."""
 
     VANISHED = "vanished"
-    """It is no longer registered, or no longer meets the criteria of the search."""
+    """The entry is no longer registered, or no longer meets the criteria of the search."""
 
 
 @final
 @attrs.frozen(slots=True)
 class EntryChange:
-    """A change of an entry.
+    """A change in the results of a watched search.
 
     Attributes:
         change: The kind of the change.
@@ -255,29 +256,29 @@ class EntryChange:
 
 
 class WatchPort(Protocol):
-    """The calls of a watch to its host; none of them calls the watch."""
+    """Calls of `DiscoveryWatch` to its host, which talks to the registry; none calls the watch."""
 
     def report(self, change: EntryChange) -> None:
-        """Report a change of an entry."""
+        """Report a change of an entry to the user of the watch."""
 
     def follow(self, url: str) -> None:
-        """Follow the status of a record (M-29)."""
+        """Subscribe to the status of a record (M-29)."""
 
     def leave(self, url: str) -> None:
-        """Stop following the status of a record."""
+        """Unsubscribe from the status of a record."""
 
     def read(self, url: str) -> None:
-        """Read a record by its address (M-25); `take_record` follows unless the read fails."""
+        """Read a record by its address (M-25); the host passes the result to `take_record`."""
 
 
 class DiscoveryWatch:
-    """The entries that one watcher knows.
+    """Compares the results of a repeated search and reports each change of an entry.
 
     Args:
         port: The host.
 
     Attributes:
-        is_partial: Whether the search finds more entries than are known.
+        is_partial: Whether more entries match the search than this watch keeps.
     """
 
     def __init__(self, port: WatchPort) -> None:
@@ -287,15 +288,15 @@ class DiscoveryWatch:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """Addresses of the known entries."""
+        """The addresses of the entries that this watch knows."""
         return tuple(self._known)
 
     def take_search(self, results: tuple[FoundEntry, ...], *, is_partial: bool = False) -> None:
-        """Take the result of a search.
+        """Compare a new result of the search with the known entries, and report the changes.
 
         Args:
             results: The entries.
-            is_partial: Whether the search found more than these.
+            is_partial: Whether further entries match the search.
         """
         entries = {entry.url: entry for entry in results}
         self.is_partial = is_partial
@@ -312,12 +313,12 @@ class DiscoveryWatch:
         # Entries that seemed live come first, since they must have changed.
         absent.sort(key=lambda url: not self._known[url].is_live)
         for url in absent[:VERIFIED_AT_ONCE]:
-            # The next time, other entries have their turn.
+            # Moved to the end, so that other entries are read after the next search.
             self._known[url] = self._known.pop(url)
             self._port.read(url)
 
     def take_status(self, url: str, status: str) -> None:
-        """Take the status of a record, as its registry reports it (M-30)."""
+        """Apply a status that the registry has reported for a record (M-30)."""
         known = self._known.get(url)
         if known is None:
             return
@@ -327,7 +328,7 @@ class DiscoveryWatch:
             self._change(attrs.evolve(known, status=status))
 
     def take_record(self, url: str, entry: FoundEntry | None) -> None:
-        """Take a record that was read by its address, or None if it no longer exists."""
+        """Apply a record that was read by its address; None: the record no longer exists."""
         known = self._known.get(url)
         if known is None:
             return

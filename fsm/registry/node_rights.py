@@ -1,13 +1,15 @@
-"""Which addresses a session of a message node may use and receive messages for (I-A3, I-B10, S3).
+"""Rights of a message node's sessions: addresses to send from and to observe (I-A3, I-B10, S3).
 
-A session may send for its own domain only. Sessions of another domain are trusted as follows:
+A session may use addresses of its own domain only. Which of them it may use, if its domain is not
+that of the node, depends on the kind of the session, on whether this node has a connection to the
+other domain's node, and on whether runtimes log in here:
 
-| session | logins | trusted |
-|---|---|---|
-| of that domain's node, or this node's stub for it | both | for all addresses of its domain |
-| of a runtime there (triangle), a route leads to its domain | both | for none: the route wins |
-| of a runtime there, no route | no | for its own addresses, and for free ones of its domain |
-| of a runtime there, no route | yes | for what an issuer that speaks for its domain states |
+| session of | connected to its node | logins | addresses that it may use |
+|---|---|---|---|
+| the other domain's node, or this node's stub for that node | - | - | all of its domain |
+| a runtime of the other domain | yes | - | none: messages come by its node instead |
+| a runtime of the other domain | no | no | its own, and those of its domain without an owner |
+| a runtime of the other domain | no | yes | those named by a login issuer of its domain |
 
 The functions read the table of addresses and change nothing.
 """
@@ -36,23 +38,23 @@ from specs.child import is_all_children
 from specs.identity import Identity, speaks_for
 
 CHILDREN: Final = "/children/"
-"""The segment of an address between an object and the name of its children (ADR-05)."""
+"""The part of a child's address between the object's address and the children's name (ADR-05)."""
 
 _ASKED_FOR: Final = frozenset({"/changes", "/observers"})
-"""Parts of an object that its owner consents to share."""
+"""Address suffixes of a data object to which others may subscribe if its owner consents."""
 
 _PUBLIC: Final = "/registration"
-"""The resource at which the status of a record is published (M-29)."""
+"""The address suffix under which the status of a registry record is published (M-29)."""
 
 _STATUS: Final = "/status"
-"""The resource at which a runtime publishes its status (REG-12)."""
+"""The address suffix under which a runtime publishes its status (REG-12)."""
 
 _COMPONENT: Final = 3
 """Number of slashes in the address of a runtime; addresses of its components have more."""
 
 
 class Ownership(Enum):
-    """The right of a session to use an address as its own."""
+    """The right of a session to use an address as its own, for instance as a sender."""
 
     OWN = "own"
     BINDABLE = "without an owner, and not the node's to allocate"
@@ -60,7 +62,7 @@ class Ownership(Enum):
 
 
 class Hearing(Enum):
-    """The right of a session to receive the messages to an address."""
+    """The right of a session to subscribe to an address and so receive its messages."""
 
     AT_ONCE = "no consent is needed"
     BY_CONSENT = "once its owner consents"
@@ -78,7 +80,7 @@ class Observation(Enum):
 
 @final
 class Names(Enum):
-    """The names that runtimes of upstream's forms, and their components, may use."""
+    """Rule for the names of runtimes of the original implementation, and of their components."""
 
     STRICT = "a runtime has a name of one segment, a component belongs to one session"
     LOOSE = "a runtime's name may have slashes, and sessions may share a free component"
@@ -86,12 +88,12 @@ class Names(Enum):
 
 @attrs.frozen
 class RightsRules:
-    """The rules of one node about the rights of sessions.
+    """Settings of one node that affect the rights of its sessions.
 
     Attributes:
         observation: The party that decides whether an object may be observed.
-        abroad: Other domains to which the node has a route of its own.
-        names: Names that runtimes with upstream's wire forms may claim.
+        abroad: Other domains to whose nodes this node has a stub.
+        names: Names that runtimes with the original implementation's wire format may use.
         has_login: Whether runtimes can log in.
     """
 
@@ -102,19 +104,19 @@ class RightsRules:
 
 
 class NodeRights:
-    """Decides which addresses a session may send from and use, at the node of one domain.
+    """Decides which addresses a session at one domain's node may send from, own and observe.
 
     Attributes:
-        names: Names that runtimes with upstream's wire forms may claim.
+        names: Names that runtimes with the original implementation's wire format may use.
 
     Args:
         domain: The domain that the node serves.
         allocation: The owners of addresses.
-        form_of: Returns the wire form of a session's peer, attached or not; None: there is no such
-            session.
+        form_of: Returns the wire format of a runtime's session, connected or not; None: the runtime
+            has no session.
         rules: The settings of the node.
         identity_of: Returns the login of a session at this node; None: no login.
-        brought: Domains whose nodes had a session here.
+        brought: Other domains whose nodes have had a session here.
     """
 
     def __init__(
@@ -164,10 +166,9 @@ class NodeRights:
         return self._of_other(address, by)
 
     def _of_other(self, address: str, by: str) -> Ownership:
-        """Return the right of a runtime of another domain to bind a free address there (MN-13).
+        """Return the right of another domain's runtime to use a free address of its domain (MN-13).
 
-        Where runtimes log in, the runtime needs a login in which its domain states that the address
-        is its own.
+        If runtimes log in, the runtime needs a login in which its domain assigns the address to it.
         """
         if domain_of(address) == self._domain:
             return Ownership.FOREIGN
@@ -175,15 +176,17 @@ class NodeRights:
         return Ownership.BINDABLE if is_its else Ownership.FOREIGN
 
     def _is_stated(self, address: str, by: str) -> bool:
+        """Return whether the login of a session assigns an address to it."""
         identity = self._identity_of(by)
         stated = frozenset[str]() if identity is None else identity.addresses
         return any(is_below(address, own) for own in stated)
 
     def may_speak(self, by: str) -> bool:
-        """Return whether the messages of a session are accepted at all.
+        """Return whether the node accepts messages of a session at all.
 
-        Messages of a runtime of another domain are refused while a route leads to that domain; and
-        where runtimes log in, if its login is not from an issuer that speaks for that domain.
+        A runtime of another domain is refused while that domain's node is connected here. If
+        runtimes log in, the runtime also needs a login of an issuer that is responsible for that
+        domain.
 
         Args:
             by: Address of the session's runtime or node.
@@ -198,10 +201,10 @@ class NodeRights:
         return is_stated or not self._has_login
 
     def is_routed(self, domain: str) -> bool:
-        """Return whether the messages of another domain come by its node.
+        """Return whether the messages of another domain must come through that domain's node.
 
-        Without logins no runtime can prove its domain, so the runtimes of a domain are not accepted
-        again once the node of that domain was here.
+        Without logins no runtime can prove its domain. So after the node of a domain has had a
+        session here, sessions of the domain's runtimes are never accepted again.
 
         Args:
             domain: The domain.
@@ -214,10 +217,10 @@ class NodeRights:
         return self._form_of(runtime) is not None
 
     def runtime_with(self, address: str) -> str | None:
-        """Return the runtime with a session whose address is the given one or above it.
+        """Return the runtime with a session to which an address belongs by its name, or None.
 
-        If names are loose there may be several: a runtime in our own forms has every address below
-        it, and among those in upstream's forms the longest name counts.
+        With loose names several may match. Then a runtime with the current wire format has all
+        addresses below its own; among the others, the longest matching name wins.
         """
         if scheme_of(address) != RUNTIME_SCHEME:
             return None
@@ -229,14 +232,18 @@ class NodeRights:
         return address if self._has_session(address) else None
 
     def may_be_called(self, runtime: str) -> bool:
-        """Return whether a runtime may have an address that is not below one in our own forms."""
+        """Return whether a new runtime's address is allowed.
+
+        The address must not be below that of a runtime with the current wire format.
+        """
         top = runtime_of(runtime)
         return runtime == top or self._form_of(top) is not PeerForm.OWN
 
     def _is_shared(self, address: str, owner: str | None, by: str) -> bool:
-        """Return whether a session may send as a component that another session has bound.
+        """Return whether two sessions may both send from the address of a component.
 
-        If names are loose, both may: answers of the node go to the session that asked.
+        Loose names allow this for sessions of the original implementation: the node sends each
+        answer to the session that made the request.
         """
         return (
             self.names is Names.LOOSE
@@ -248,10 +255,10 @@ class NodeRights:
         )
 
     def _of_component(self, address: str, by: str) -> Ownership:
-        """Return the right of a session to bind a free component of a runtime (C-43).
+        """Return the right of a session to use a component's address that no session owns (C-43).
 
-        Upstream's peers send as `runtime://<d>/registry/1`, which is below no runtime that has a
-        session.
+        Peers of the original implementation send from addresses such as `runtime://<d>/registry/1`,
+        which belong to no runtime with a session.
         """
         is_free = (
             address.count("/") > _COMPONENT
@@ -262,13 +269,16 @@ class NodeRights:
         return Ownership.BINDABLE if is_free else Ownership.FOREIGN
 
     def bound_as(self, address: str) -> str:
-        """Return the address to bind to a session that uses a bindable address (MN-13)."""
+        """Return the address that is assigned to a session when it uses a bindable one (MN-13).
+
+        This is the object's or hyperty's own address if the given address is below it.
+        """
         return address if scheme_of(address) == RUNTIME_SCHEME else entity_of(address)
 
     def owner_of(self, address: str) -> str | None:
-        """Return the runtime that an address belongs to, if its session is known here.
+        """Return the runtime that owns an address, if it has a session at this node, or None.
 
-        An address of another domain belongs to that domain's node, if there is a route to it.
+        If another domain's node is connected here, it counts as the owner of its domain.
         """
         domain = domain_of(address)
         if domain != self._domain and self.is_routed(domain):
@@ -280,13 +290,12 @@ class NodeRights:
         return peer if domain in self._abroad or self._has_session(peer) else None
 
     def hearing(self, resource: str, by: str) -> Hearing:
-        """Return the right of a session to receive the messages to an address.
+        """Return the right of a session to subscribe to an address.
 
-        A session may receive messages to its own addresses. Of other addresses, it may receive
-        those to parts of objects that are made to be observed; never those to an object itself, nor
-        to parts of a runtime, except the status that the runtime publishes (REG-12). The single
-        address of all children of an object is upstream's, and only its peers may receive messages
-        to it.
+        A session may receive messages to its own addresses. Of addresses of others, it may only
+        subscribe to an object's changes, children and observers, to a record's status, and to the
+        status that a runtime publishes (REG-12). The common address of all children of an object
+        exists only for peers of the original implementation.
 
         Args:
             resource: The address.
@@ -320,20 +329,22 @@ class NodeRights:
         return self._form_of(runtime) is PeerForm.UPSTREAM
 
     def may_write_children(self, by: str) -> bool:
-        """Return whether a session may send to the single address of all children (C-11).
+        """Return whether a session may send to the common address of an object's children (C-11).
 
-        In normal form there is no such address: each list of children has its own.
+        Only the original implementation has this address: otherwise each list of children has its
+        own address.
         """
         return self._is_upstream(by)
 
     def may_register(self, resource: str, reporter: str, by: str) -> bool:
-        """Return whether a registration also claims the address of a data object (C-44).
+        """Return whether registering a data object also makes a session the address's owner (C-44).
 
-        Upstream's runtime makes the address itself, and registers it before it subscribes to it.
+        Runtimes of the original implementation choose the address themselves, and register the
+        object before they subscribe to it.
 
         Args:
             resource: The address.
-            reporter: The address of the hyperty that reports it.
+            reporter: The address of the hyperty that reports the object.
             by: Address of the session's runtime.
         """
         return (
@@ -344,9 +355,9 @@ class NodeRights:
         )
 
     def may_claim(self, resource: str, by: str) -> bool:
-        """Return whether a session may claim an address: a free one of this domain (C-44).
+        """Return whether a session may become the owner of an address that it chose itself (C-44).
 
-        Only a runtime of this domain may (S14).
+        The address must be free and belong to this domain, and so must the session's runtime (S14).
 
         Args:
             resource: The address.

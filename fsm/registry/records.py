@@ -1,7 +1,8 @@
-"""Records of a domain registry: rows, requests and their answers, checks, and the index.
+"""Records of a domain registry: their form, requests, checks, search index, result pages, devices.
 
-The checks say whether a runtime may register or change a record; every back end of a registry
-uses them. The index finds records other than by address (M-26..M-28, and ours):
+A record describes a registered hyperty or data object. The checks decide whether a runtime may
+register or change a record; every implementation of a registry uses them. The index finds records
+by other attributes than their address (M-26..M-28, and additions of Protofly):
 
 | search | finds |
 |---|---|
@@ -14,8 +15,8 @@ uses them. The index finds records other than by address (M-26..M-28, and ours):
 | `/<scheme>/runtime/<runtime>` | the records of a runtime; only that runtime may search so |
 | `/<scheme>/reporter/<hyperty>` | data objects that a hyperty reports |
 
-Criteria narrow each: `scheme`, `resources` and `dataSchemes`, and the fields `user`, `guid`,
-`name` and `reporter`; a record must have all that are named.
+Criteria narrow each search: `scheme`, `resources` and `dataSchemes`, and the fields `user`, `guid`,
+`name` and `reporter`; a record must match all given criteria.
 """
 
 import base64
@@ -50,7 +51,7 @@ from specs.reply_code import Code
 
 
 class By(StrEnum):
-    """The attribute by which a search finds records."""
+    """The attribute of registry records by which a search finds them."""
 
     RUNTIME = "runtime"
     USER = "user"
@@ -65,18 +66,18 @@ class By(StrEnum):
 _SEARCHABLE: Final = frozenset(By)
 
 _FIELDS: Final = tuple(by.value for by in (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER))
-"""Fields of a record by whose whole value it is found."""
+"""Text fields of a record that a search can match by their whole value."""
 
 _LISTS: Final = (By.RESOURCE, By.DATA_SCHEME)
-"""Fields of a record that are lists of texts, by each of which it is found."""
+"""List fields of a record; a search matches any single text in the list."""
 
 _INDEXED: Final = (*_FIELDS, *(by.value for by in _LISTS))
 
 _NARROWING: Final = (By.USER, By.GUID, By.NAME, By.REPORTER)
-"""Fields that criteria may name besides the attribute of the search."""
+"""Fields by which criteria may narrow a search, in addition to its main attribute."""
 
 _URL: Final = "url"
-"""The criteria that identify one record instead of a search."""
+"""The word in `/<scheme>/url/<address>` that requests a single record instead of a search."""
 
 
 @attrs.frozen(slots=True)
@@ -84,11 +85,12 @@ class Search:
     """A search for records that meet all its conditions.
 
     Attributes:
-        by: The attribute whose value is `value`.
+        by: The main attribute, by which the index is searched.
+        value: The value that the main attribute must have.
         scheme: Scheme of the records' addresses; None: any.
-        resources: Resources that a record must all offer.
-        data_schemes: Schemes that a record must all handle.
-        fields: Further fields that it must have, with their values.
+        resources: Resources that a record must offer, all of them.
+        data_schemes: Data object schemes that a record must handle, all of them.
+        fields: Further fields that a record must have, with their values.
     """
 
     by: By
@@ -99,7 +101,7 @@ class Search:
     fields: frozenset[tuple[By, str]] = frozenset()
 
     def accepts(self, url: str, record: Mapping[str, Json]) -> bool:
-        """Return whether a record found by `value` meets the criteria.
+        """Return whether a record that the index returned also meets the other conditions.
 
         Args:
             url: Address of the record.
@@ -114,13 +116,13 @@ class Search:
 
 
 def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
-    """Return the search that a read asks for, or None if it asks for one record.
+    """Return the search that a read request asks for, or None if it asks for a single record.
 
     A search is `/<scheme>/<by>/<value>`, or the address of a user or GUID alone.
 
     Args:
-        resource: The `resource` of the read.
-        criteria: The `criteria` of the read; None: none.
+        resource: The `resource` of the request.
+        criteria: The `criteria` of the request; None: no criteria.
     """
     wanted_fields = criteria or {}
     scheme = wanted_fields.get("scheme")
@@ -143,7 +145,7 @@ def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
 
 
 def address_of(resource: str) -> str:
-    """Return the address that a read of one record names, with or without `/<scheme>/url/`."""
+    """Return the address of the single record that a request reads, without `/<scheme>/url/`."""
     match resource.split("/", 3):
         case ["", _, kind, rest] if kind == _URL:
             return rest
@@ -157,7 +159,7 @@ def _texts(value: Json) -> frozenset[str]:
 
 
 def _fields(value: Mapping[str, Json]) -> frozenset[tuple[By, str]]:
-    """Return the fields of a record, or of criteria, by which a search can be narrowed."""
+    """Return those fields of a record, or of criteria, by which criteria can narrow a search."""
     named = ((by, value.get(by.value)) for by in _NARROWING)
     return frozenset((by, _normal(text)) for by, text in named if isinstance(text, str))
 
@@ -165,7 +167,7 @@ def _fields(value: Mapping[str, Json]) -> frozenset[tuple[By, str]]:
 def _normal(value: str) -> str:
     """Return an address in canonical form, and any other text unchanged."""
     if "://" not in value:
-        return value  # mostly names; an error for each would take a third of a node's start
+        return value  # mostly names: raising an error for each would slow the start of a node
     try:
         return canonical(value)
     except BadUrlError:
@@ -173,11 +175,11 @@ def _normal(value: str) -> str:
 
 
 KEPT: Final = "kept from before the node started"
-"""The reason in reports about records of an earlier process."""
+"""The reason that traces state for records that an earlier process has stored."""
 
 
 def status_for_others(status: State) -> State:
-    """Return a status as it is shown to other runtimes."""
+    """Return the status that other runtimes see: records that outlive their session are live."""
     return State.LIVE if status is State.LASTING else status
 
 
@@ -194,16 +196,16 @@ def _cost(row: "Row") -> int:
 
 @attrs.frozen(slots=True)
 class Row:
-    """A stored record.
+    """A registry record of a hyperty or data object, as it is stored.
 
     Attributes:
         url: Address of the hyperty or object.
-        runtime: The runtime that registered it.
+        runtime: The runtime that registered the record.
         status: State of the record.
-        touched: Time at which its runtime last proved to be alive, or left.
-        text: The record as the runtime wrote it, as JSON, with unknown keys.
-        number: Number of its registration; later registrations have higher numbers.
-        cost: Approximate number of bytes of memory that it takes.
+        touched: Time at which the runtime last proved to be alive, or disconnected.
+        text: The record as the runtime sent it, as JSON, with unknown keys.
+        number: Number of the registration; later registrations have higher numbers.
+        cost: Approximate number of bytes of memory that the record takes.
     """
 
     url: str
@@ -216,18 +218,18 @@ class Row:
 
     @property
     def value(self) -> JsonObject:
-        """The record, parsed anew each time: as objects it would take several times its text."""
+        """The parsed content; it is parsed at each access, since only the text is stored."""
         value: JsonObject = json.loads(self.text)
         return value
 
     @property
     def is_live(self) -> bool:
-        """True if the hyperty or object can be reached, even if the record outlives its session."""
+        """True if the hyperty or object is registered as reachable."""
         return status_for_others(self.status) is State.LIVE
 
     @property
     def due(self) -> float:
-        """The time at which the record's status changes without a request."""
+        """The time at which the record expires without a further request or keep-alive."""
         patience = REGISTRATION.patience(self.status)
         if self.is_live:
             patience = min(patience, _wanted_patience(self.value))
@@ -235,33 +237,33 @@ class Row:
 
 
 Entry: TypeAlias = tuple[int, str]
-"""Number and address of a record."""
+"""Registration number and address of a record."""
 
 
 class RecordIndex:
-    """The records by the attributes of searches, and by their sessions.
+    """Search index: numbers and addresses of the records, by attribute value and by session.
 
-    The records of each session are sorted by number.
+    The records of each session are sorted by registration number.
     """
 
     def __init__(self) -> None:
         self._entries: dict[tuple[By, str], dict[str, list[Entry]]] = {}
 
     def add(self, row: Row) -> None:
-        """Add a record.
+        """Add a record to the index.
 
         Args:
-            row: Its row, which is not in the index.
+            row: The record, which is not in the index yet.
         """
         entry = row.number, row.url
         for key in _keys(row.value):
             insort(self._entries.setdefault(key, {}).setdefault(row.runtime, []), entry)
 
     def remove(self, row: Row) -> None:
-        """Remove a record.
+        """Remove a record from the index.
 
         Args:
-            row: Its row, equal to the one that was added.
+            row: The record, equal to the record that was added.
         """
         entry = row.number, row.url
         for key in _keys(row.value):
@@ -274,11 +276,11 @@ class RecordIndex:
                 del self._entries[key]
 
     def replace(self, old: Row | None, new: Row) -> None:
-        """Replace a record; a change of no attribute of a search costs nothing.
+        """Update the index when a record has changed; nothing is done if no indexed field changed.
 
         Args:
-            old: The row that was added; None: there was none.
-            new: The new row.
+            old: The former record; None: there was none.
+            new: The new record.
         """
         if old is None:
             self.add(new)
@@ -289,11 +291,11 @@ class RecordIndex:
                 self.add(new)
 
     def find(self, by: By, value: str) -> Mapping[str, Sequence[Entry]]:
-        """Return the matching records, by the runtimes of their sessions.
+        """Return numbers and addresses of the matching records, grouped by their runtimes.
 
         Args:
             by: The attribute to search by.
-            value: Its value.
+            value: The value of the attribute.
         """
         return self._entries.get((by, value), {})
 
@@ -302,17 +304,17 @@ class RecordIndex:
 
         Args:
             by: The attribute to search by.
-            value: Its value.
+            value: The value of the attribute.
         """
         lanes = self.find(by, value)
         return [url for entries in lanes.values() for _, url in entries]
 
     def count(self, by: By, value: str) -> int:
-        """Return the number of records that `find` returns.
+        """Return the number of matching records.
 
         Args:
             by: The attribute to search by.
-            value: Its value.
+            value: The value of the attribute.
         """
         return sum(map(len, self.find(by, value).values()))
 
@@ -338,12 +340,14 @@ def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
 
 @attrs.frozen(slots=True)
 class Create:
-    """The registration of a record by a runtime (M-21).
+    """Request of a runtime to register a hyperty or data object (M-21).
 
     Attributes:
+        url: Address of the hyperty or object.
         by: The runtime whose session sent the request.
         owner: The runtime that owns the address, according to the node.
-        is_lasting: Whether the record outlives the session: the runtime speaks upstream's form.
+        value: The content of the record.
+        is_lasting: Whether the record outlives the session, as the original implementation expects.
         users: The users that the record may name; None: any.
     """
 
@@ -357,12 +361,14 @@ class Create:
 
 @attrs.frozen(slots=True)
 class Touch:
-    """A change of a record, its removal, or a sign of life (M-22..M-24).
+    """Request of a runtime to change, unregister or keep alive a record (M-22..M-24).
 
     Attributes:
-        fields: The fields to set; empty: only a sign of life.
-        is_lasting: As in `Create`.
-        users: As in `Create`.
+        url: Address of the record.
+        by: The runtime whose session sent the request.
+        fields: The fields to set; empty: the request only keeps the record alive.
+        is_lasting: Whether the record outlives the session from now on.
+        users: The users that the record may name; None: any.
     """
 
     url: str
@@ -374,17 +380,18 @@ class Touch:
 
 @attrs.frozen(slots=True)
 class Read:
-    """A request for one record, or one attribute of it (M-25).
+    """Request to read a record, or a single attribute of a record (M-25).
 
     Attributes:
-        attribute: Dotted path of the attribute; None: the whole record.
+        url: Address of the record.
+        attribute: Dotted name of the attribute; None: the whole record.
     """
 
     url: str
     attribute: str | None = None
 
     def answer(self, record: JsonObject, *, is_live: bool) -> "Answered":
-        """Return the answer: 408 if the record is disconnected, 404 if it lacks the attribute.
+        """Return the answer: 200; 408 if the record is disconnected; 404 without the attribute.
 
         Args:
             record: The record.
@@ -400,12 +407,12 @@ class Read:
 
 @attrs.frozen(slots=True)
 class Find:
-    """A search for a page of records (M-26..M-28).
+    """Request to search for records; the answer contains a page of them (M-26..M-28).
 
     Attributes:
+        search: The conditions.
         limit: Largest number of records on the page.
-        after: The cursor at which the page begins, as the requester sent it; None: at the newest
-            record.
+        after: The cursor of the page, as the requester sent it; None: the first page.
     """
 
     search: Search
@@ -421,9 +428,10 @@ Change: TypeAlias = tuple[str, Row | None]
 
 @attrs.frozen(slots=True)
 class Answered:
-    """The answer to a request.
+    """The answer of a registry to a request.
 
     Attributes:
+        value: The record, the attribute, or the list of records of a page.
         after: Cursor of the next page of a search; None: no further page.
         is_attribute: Whether `value` is the value of one attribute, which may be null.
     """
@@ -436,7 +444,7 @@ class Answered:
 
 
 def _wanted_patience(value: JsonObject) -> float:
-    """Return the seconds of silence after which the record expires, as it asks for itself."""
+    """Return the record's own limit (`expires`) for the seconds without a keep-alive."""
     expires = value.get("expires")
     return float(expires) if isinstance(expires, int | float) and expires > 0 else math.inf
 
@@ -447,7 +455,7 @@ UNKNOWN: Final = Answered(Code.NOT_FOUND, "Not Found")
 NO_SUCH_STATUS: Final = Answered(Code.MALFORMED, "a record is set live or disconnected")
 
 AWAY: Final = "Temporarily Unavailable"
-"""The reason in answers about records that are registered but cannot be reached now."""
+"""The reason in answers about hyperties or objects that are registered but disconnected."""
 
 _FIXED: Final = ("url", "runtime")
 
@@ -457,7 +465,7 @@ def create_refusal(request: Create, held_by: str | None) -> Answered | None:
 
     Args:
         request: The registration.
-        held_by: The runtime that has a record with the address; None: there is no such record.
+        held_by: The runtime that has registered this address before; None: no runtime has.
     """
     if request.owner != request.by or held_by not in {None, request.by}:
         return Answered(Code.FORBIDDEN, f"the session does not own {request.url}")
@@ -472,7 +480,7 @@ def touch_refusal(request: Touch, record: Mapping[str, Json]) -> Answered | None
 
     Args:
         request: The change.
-        record: The present record.
+        record: The record before the change.
     """
     if record.get("runtime") != request.by:
         return Answered(Code.FORBIDDEN, "not the owner")
@@ -487,7 +495,7 @@ def users_of(user: str | None, *, has_login: bool) -> frozenset[str] | None:
 
     Args:
         user: The user of the session's login; None: no login.
-        has_login: Whether its runtime had the possibility to log in.
+        has_login: Whether runtimes can log in at the node.
     """
     if user is not None:
         return frozenset({user})
@@ -495,9 +503,9 @@ def users_of(user: str | None, *, has_login: bool) -> frozenset[str] | None:
 
 
 def _wrong_user(value: JsonObject, users: frozenset[str] | None) -> Answered | None:
-    """Return the refusal of a record that names another user, or None.
+    """Return the refusal of a record that names a user who is not allowed, or None.
 
-    A login proves no GUID, so where users log in, no record may have a GUID.
+    A login proves no GUID, so if users log in, no record may contain a GUID.
     """
     user, guid = value.get("user"), value.get("guid")
     if users is None:
@@ -517,7 +525,7 @@ def size_refusal(value: JsonObject) -> Answered | None:
 
 
 def wanted_state(status: State, fields: JsonObject) -> State | None:
-    """Return the state that an update asks for, or None if that is not permitted.
+    """Return the state of a record after an update, or None if the update is not permitted.
 
     Args:
         status: The state of the record.
@@ -534,7 +542,7 @@ def wanted_state(status: State, fields: JsonObject) -> State | None:
 
 
 def _wrong_stub(value: JsonObject, by: str) -> Answered | None:
-    """Return the refusal of a record whose stubs cannot set up a link (I-G6, ADR-07), or None."""
+    """Return the refusal of a record with invalid P2P stub addresses, or None (I-G6, ADR-07)."""
     handler, requester = value.get("p2pHandler"), value.get("p2pRequester")
     if isinstance(handler, str) and not is_below(handler, by):
         return Answered(Code.FORBIDDEN, "the P2P handler is not the runtime's own")
@@ -547,16 +555,16 @@ def _wrong_stub(value: JsonObject, by: str) -> Answered | None:
     return None
 
 
-# Push devices of sleeping runtimes, and the limits of wake-up calls (PFY-09).
+# Devices to which the node can send push messages that wake up runtimes, and limits (PFY-09).
 
 _SENDERS: Final = Rate(1 / 6, 10)
-"""Limit of the calls of one sender: ten at once, then ten a minute (ours)."""
+"""Limit of the wake-up calls of one sender: ten at once, then ten a minute."""
 
 _CALLS: Final = Rate(1 / 60, 5)
-"""Limit of the calls from one sender to one device: five at once, then one a minute (ours)."""
+"""Limit of the wake-up calls from one sender to one device: five at once, then one a minute."""
 
 _ALL_CALLS: Final = Rate(1 / 6, 30)
-"""Limit of the calls to one device: a single sender cannot use it up (ours)."""
+"""Limit of the wake-up calls to one device, too high for a single sender to exhaust."""
 
 
 @attrs.frozen(slots=True, kw_only=True)
@@ -564,12 +572,12 @@ class Device:
     """The push service endpoint of a runtime's device (RFC 8030, RFC 8291).
 
     Attributes:
-        runtime: The runtime that registered it.
+        runtime: The runtime that registered the device.
         user: The user who was logged in there; None: no user.
         endpoint: URL that the push service gave to the device. Anyone who knows it may try to push.
         p256dh: Public key of the device, an uncompressed point in base64url.
         auth: Secret of the device, in base64url.
-        until: Time at which it is forgotten unless it is registered again.
+        until: Time at which the registration of the device expires.
     """
 
     runtime: str
@@ -581,7 +589,7 @@ class Device:
 
 
 class DeviceTable:
-    """The devices of one node: one for each runtime, at most `PUSH_DEVICES` for each user."""
+    """The push devices that a node knows: one for each runtime, `PUSH_DEVICES` for each user."""
 
     def __init__(self, devices: Iterable[Device] = ()) -> None:
         self._devices: dict[str, Device] = {}
@@ -596,9 +604,10 @@ class DeviceTable:
         return len(self._devices)
 
     def keep(self, device: Device, now: float) -> tuple[str, ...] | None:
-        """Register a device; return the runtimes whose devices were removed for it.
+        """Register a device; return the runtimes whose devices were removed to make room.
 
-        Devices of the same user that were registered first are removed. None: the table is full.
+        If the user has too many devices, those that expire first are removed. None: the table is
+        full, and the device is not registered.
 
         Args:
             device: The device; it replaces the former device of its runtime.
@@ -624,7 +633,7 @@ class DeviceTable:
             self._of_user.setdefault(device.user, set()).add(device.runtime)
 
     def forget(self, runtime: str) -> bool:
-        """Forget the device of a runtime; return whether there was one."""
+        """Remove the device of a runtime; return whether the runtime had a device."""
         device = self._devices.pop(runtime, None)
         if device is None:
             return False
@@ -636,11 +645,11 @@ class DeviceTable:
         return True
 
     def device_of(self, runtime: str) -> Device | None:
-        """Return the device of a runtime, or None."""
+        """Return the push device of a runtime, or None."""
         return self._devices.get(runtime)
 
     def reached_by(self, address: str, now: float) -> tuple[Device, ...]:
-        """Return the devices of a runtime, or of a user.
+        """Return the registered devices that have not expired, of a runtime or of a user.
 
         Args:
             address: Address of the runtime or user.
@@ -651,27 +660,27 @@ class DeviceTable:
         return tuple(item for item in devices if item is not None and item.until > now)
 
     def may_call(self, sender: str, now: float) -> bool:
-        """Count a call of a sender; return whether the sender's limit allows it.
+        """Count a wake-up call of a sender; return whether the sender's limit allows it.
 
         Args:
-            sender: Runtime, or node of another domain.
+            sender: Address of the runtime, or of the node of another domain.
             now: Current time.
         """
         return self._senders.try_spend(sender, now)
 
     def may_reach(self, device: Device, sender: str, now: float) -> bool:
-        """Count a call of a sender to a device; return whether both limits allow it.
+        """Count a wake-up call of a sender to a device; return whether the limits allow it.
 
         Args:
             device: The device.
-            sender: Runtime, or node of another domain.
+            sender: Address of the runtime, or of the node of another domain.
             now: Current time.
         """
         is_free = self._calls.try_spend((sender, device.runtime), now)
         return is_free and self._all_calls.try_spend(device.runtime, now)
 
 
-# Pages of a search: newest records first, no page filled by a single session (M-26..M-28).
+# Pages of search results: newest records first; one session cannot fill a page (M-26..M-28).
 
 _QUARTER: Final = 4
 _TAG: Final = 6
@@ -679,22 +688,23 @@ _BAD: Final = "after is no cursor that this search has returned"
 
 
 Found: TypeAlias = tuple[int, JsonObject]
-"""Number of a matching record, and the record as it is shown to the requester."""
+"""Registration number of a matching record, and the content that the requester gets."""
 
 Lane: TypeAlias = tuple[str, Callable[[int], Iterator[Found]]]
-"""A runtime, and a function that yields the records of its session below a number, newest first."""
+"""A runtime, and a function that yields its matching records below a number, newest first."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Cursor:
-    """The position in a search at which a page begins.
+    """The position in the results of a search at which the next page begins.
 
     Attributes:
-        search: Tag of the search.
-        is_live: Whether the search shows live records, or disconnected ones.
-        below: Number below which no record was delivered yet.
-        waiting: By the tag of a session: the number of its last delivered record, above `below`.
+        search: Hash of the search, to recognise cursors of other searches.
+        is_live: Whether the results are live records, or disconnected records.
+        below: Registration number below which no record was delivered yet.
+        waiting: Sessions with undelivered records above `below`: hash of the session, and number of
+            its last delivered record.
     """
 
     search: str
@@ -704,24 +714,24 @@ class Cursor:
 
     @classmethod
     def first(cls, search: Search, *, is_live: bool) -> Self:
-        """Return the position before the newest record.
+        """Return the position of the first page.
 
         Args:
             search: The search.
-            is_live: Whether it shows live records.
+            is_live: Whether the results are live records.
         """
         return cls(_tag_of(search), is_live)
 
     @classmethod
     def read(cls, text: str, search: Search) -> Self:
-        """Read the cursor that a requester sends back.
+        """Parse the cursor that a requester sends to get the next page.
 
         Args:
             text: The cursor.
             search: The search that is continued.
 
         Raises:
-            BadMessageError: It is none of this search.
+            BadMessageError: The text is no cursor of this search.
         """
         if len(text) > protocol.SEARCH_CURSOR_CHARS:
             raise BadMessageError(_BAD)
@@ -738,7 +748,7 @@ class Cursor:
 
     @property
     def text(self) -> str:
-        """The cursor as text for a requester."""
+        """The cursor encoded as text, which the requester sends to get the next page."""
         parts: list[Json] = [self.search, self.is_live, self.below, {**dict(self.waiting)}]
         return base64.urlsafe_b64encode(json.dumps(parts, separators=(",", ":")).encode()).decode()
 
@@ -746,14 +756,14 @@ class Cursor:
 def page_of(
     lanes: Iterable[Lane], start: Cursor, limit: int
 ) -> tuple[list[JsonObject], Cursor | None]:
-    """Return the page at a position, newest records first, and the position of the next page.
+    """Return a page of search results, newest first, and the cursor of the next page, if any.
 
-    Few records besides those of the page are read: the lanes are merged. A session that has used up
-    its share of the page waits: its further records are for later pages.
+    The records of all sessions are merged by age; hardly more records than those of the page are
+    read. After a session has filled a quarter of the page, its other records go to later pages.
 
     Args:
-        lanes: The lanes of all matching records, one for each session.
-        start: The position.
+        lanes: The matching records of each session.
+        start: The position at which the page begins.
         limit: Largest number of records on the page.
     """
     waiting, tag_of = dict(start.waiting), cache(_hash)

@@ -1,9 +1,9 @@
-"""The records of a domain registry: their changes, their expiry, and searches.
+"""The domain registry's table of records: registration, update, expiry, search.
 
-The core decides on records in memory; the host makes each change durable before it makes the calls
-that follow the change (I-G3). Times are seconds since the epoch, because records outlive the
-process. Records expire without a keep-alive (I-G4); a change of status that others can see is
-reported (I-G5).
+A record describes a registered hyperty or data object. `RegistrationCore` changes the records in
+memory; its host writes each change to disk before it sends the resulting messages (I-G3). Times are
+seconds since the epoch, because records outlive the process. Records expire without a keep-alive
+(I-G4); a change of status that is visible to other runtimes is reported (I-G5).
 """
 
 from bisect import bisect_left
@@ -38,39 +38,39 @@ _VISIBLE: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 
 
 class RegistrationPort(Protocol):
-    """The calls of the records of a domain to their host; none of them calls the core."""
+    """Calls of `RegistrationCore` to its host, which stores and reports; none calls the core."""
 
     def step(self, step: Step) -> None:
-        """Trace a step of a record."""
+        """Trace a state machine transition of a record."""
 
     def keep(self, row: records.Row) -> None:
-        """Make a row durable."""
+        """Store a new or changed record durably."""
 
     def forget(self, url: str) -> None:
-        """Remove the row of an address."""
+        """Remove the record of an address from durable storage."""
 
     def report_status(self, url: str, status: State) -> None:
         """Report a status to the subscribers of a record (M-30)."""
 
 
 _Before: TypeAlias = tuple[records.Row | None, tuple[str, State] | None]
-"""The row of an address when the last changes were durable, and key and state of its entity.
+"""The state of an address before the changes that are not durable yet, to be able to undo them.
 
-Without these it has no history in this process.
+It consists of the record, and the key and state of the record's state machine, if they existed.
 """
 
 
 class RegistrationCore:
-    """The records of one domain.
+    """The records of one domain, with their expiry and their limits for each user.
 
-    The host makes changes durable in groups. After each group it calls `settle`, or `revert`
-    if the group could not be written; the state is then as before the group.
+    The host writes changes to disk in groups. After each group it calls `settle`, or `revert` if
+    the group could not be written; `revert` restores the state before the group.
 
     Args:
         port: The host.
-        rows: The durable rows of an earlier process.
-        is_ours: Returns whether this node, and no other of the domain, ends a record when it
-            expires; None: this node ends all.
+        rows: The records that an earlier process has stored.
+        is_ours: Returns whether this node, and no other of the domain, handles the expiry of a
+            record; None: this node handles all.
     """
 
     def __init__(
@@ -101,20 +101,20 @@ class RegistrationCore:
         return len(self._rows)
 
     def row(self, url: str) -> records.Row | None:
-        """Return the row of an address."""
+        """Return the record of an address, or None."""
         return self._rows.get(url)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called next."""
         return self._alarms.deadline()
 
     def settle(self) -> None:
-        """Note that all changes so far are durable."""
+        """Note that all changes so far are stored durably, so that `revert` must not undo them."""
         self._before.clear()
         self._buried_before = self._buried
 
     def revert(self) -> None:
-        """Undo the changes since the last `settle`: they could not be written."""
+        """Undo the changes since the last `settle`, since they could not be written."""
         for url, (row, reported) in self._before.items():
             self._undo(url, row)
             self._entities.pop(url, None)
@@ -127,7 +127,7 @@ class RegistrationCore:
         return self._users.get(runtime, runtime)
 
     def _count(self, held: records.Row | None, row: records.Row | None) -> None:
-        """Replace the former row of an address in the counts of its user."""
+        """Charge the users' limits when a record replaces the former record of its address."""
         if held is not None and held.status is State.DISCONNECTED:
             user = self._shares.user(held.runtime)
             del self._away[user][held.url]
@@ -154,7 +154,7 @@ class RegistrationCore:
             self._index.remove(former)
 
     def answer(self, request: records.Request, now: float) -> records.Answered:
-        """Execute a request and return its answer.
+        """Execute a request to the registry and return its answer.
 
         Args:
             request: The request.
@@ -196,7 +196,7 @@ class RegistrationCore:
         return records.OK
 
     def _keep(self, held: records.Row | None, row: records.Row) -> None:
-        """Keep a row, and report a change of its status that is visible to others."""
+        """Store a changed record, and report its status if the change is visible to others."""
         self._port.keep(row)
         former_status = None if held is None else records.status_for_others(held.status)
         after = records.status_for_others(row.status)
@@ -206,12 +206,12 @@ class RegistrationCore:
     def _make_room(
         self, asked: records.Create, held: records.Row | None, row: records.Row
     ) -> records.Answered | None:
-        """Remove disconnected records of the same user, the oldest first, until there is room.
+        """Remove disconnected records of the same user, oldest first, until a new record fits.
 
         No record is removed if that would not be enough.
 
         Returns:
-            The refusal, as there is no room; None: there is.
+            The refusal of the new record; None: it fits into the user's limits.
         """
         candidates = iter(self._away.get(self._user(asked), {}))
         removed: list[records.Row] = []
@@ -225,7 +225,7 @@ class RegistrationCore:
         return None
 
     def _user(self, asked: records.Create | records.Touch) -> str:
-        """Return the user for whose limits records of a session count."""
+        """Return the user to whose limits the records of a session are charged."""
         is_known = asked.by in self._shares
         return self._shares.user(asked.by) if is_known else next(iter(asked.users or ()), asked.by)
 
@@ -245,9 +245,9 @@ class RegistrationCore:
         row: records.Row,
         removed: Sequence[records.Row] = (),
     ) -> records.Answered | None:
-        """Return the refusal of a row for which its user has no room, or None.
+        """Return the refusal of a record that exceeds its user's limits, or None.
 
-        `removed` are rows of the user that would be removed.
+        The records in `removed` no longer count, since the caller would remove them.
         """
         runtime = asked.by
         is_new = held is None or held.runtime != runtime
@@ -332,7 +332,7 @@ class RegistrationCore:
         is_live: bool,
         now: float,
     ) -> Iterator[records.Found]:
-        """Yield the matching records of a session, from the newest below a number on."""
+        """Yield the matching records of a session with numbers below `below`, newest first."""
         for place in range(bisect_left(entries, (below,)) - 1, -1, -1):
             row = self._rows[entries[place][1]]
             if row.status not in _VISIBLE or _is_live(row, now) is not is_live:
@@ -342,13 +342,15 @@ class RegistrationCore:
                 yield row.number, value
 
     def leave(self, runtime: str, why: str, now: float, *, is_final: bool) -> None:
-        """End the session of a runtime: its records become disconnected; lasting records stay.
+        """Mark the records of a runtime whose session has ended as disconnected.
+
+        Records that outlive their session are not changed.
 
         Args:
             runtime: Address of the runtime.
             why: The reason, as half a sentence.
             now: Seconds since the epoch.
-            is_final: Whether its user has released its name, so that it cannot come back.
+            is_final: Whether the runtime cannot come back; its records are then removed.
         """
         for url in self._index.urls(records.By.RUNTIME, runtime):
             if self._rows[url].status is State.LIVE:
@@ -365,7 +367,7 @@ class RegistrationCore:
         self._keep(held, row)
 
     def tick(self, now: float) -> None:
-        """Expire the records that were not kept alive."""
+        """Disconnect or remove the records that have received no keep-alive in time."""
         for url in self._alarms.due(now):
             held = self._rows.get(url)
             if held is None:
@@ -373,7 +375,7 @@ class RegistrationCore:
             if held.due > now:
                 self._alarms.set(url, held.due)
             elif self._is_ours is not None and not self._is_ours(url):
-                # Another node does so; if that node is gone meanwhile, it may become ours later.
+                # Another node handles the expiry; if that node ends, this node may take over later.
                 self._alarms.set(url, now + RECORD_RETRY)
             elif held.is_live:
                 self._disconnect(held, "expired", now)
@@ -381,11 +383,13 @@ class RegistrationCore:
                 self._bury(held, "its runtime did not return")
 
     def mirror(self, url: str, row: records.Row | None) -> None:
-        """Take a record from another node; report only its changes from a status reported here.
+        """Copy a change of a record that another node of the domain has made.
+
+        That node has stored and reported the change, so this node at most traces it.
 
         Args:
             url: Address of the record.
-            row: The row, which is durable and was reported there; None: the record is removed.
+            row: The changed record; None: the record is removed.
         """
         held, entity = self._rows.pop(url, None), self._entities.get(url)
         self._count(held, row)
@@ -412,7 +416,7 @@ class RegistrationCore:
         self._port.step(entity.step(Trigger.BURY, _ELSEWHERE))
 
     def rest(self) -> None:
-        """Report no record from now on: other nodes have them."""
+        """Trace that all records end here: this node leaves, and other nodes serve the records."""
         for entity in self._entities.values():
             if entity.state in {State.LIVE, State.CREATED}:
                 is_live = entity.state is State.LIVE
@@ -430,7 +434,7 @@ class RegistrationCore:
         self._port.forget(held.url)
 
     def _note(self, url: str) -> None:
-        """Remember the state of an address, for `revert`."""
+        """Remember the state of an address before its change, for `revert`."""
         if url not in self._before:
             entity = self._entities.get(url)
             reported = None if entity is None else (entity.key, State(str(entity.state)))
@@ -445,13 +449,16 @@ class RegistrationCore:
         self._alarms.set(row.url, row.due)
 
     def _new_entity(self, url: str) -> Entity:
-        # An address that was removed in between needs a new key.
+        # A record that is created again after its removal needs a new key in the trace.
         key = f"{url}|{self._buried + 1}" if self._buried else url
         entity = self._entities[url] = Entity(REGISTRATION, key)
         return entity
 
     def _step(self, held: records.Row, trigger: Trigger, why: str) -> None:
-        """Step the entity of a record; of a kept row, first repeat the earlier process's steps."""
+        """Trigger a transition of a record's state machine.
+
+        For a record of an earlier process, the transitions to its stored state are traced first.
+        """
         entity = self._entities.get(held.url)
         if entity is None:
             entity = self._new_entity(held.url)
@@ -466,7 +473,7 @@ _WAY: Final = {
     State.LASTING: (Trigger.CREATE_LASTING,),
     State.DISCONNECTED: (Trigger.CREATE_LIVE, Trigger.DISCONNECT),
 }
-"""The shortest path to each state that a kept row can be in."""
+"""The shortest sequence of triggers that leads to each state of a stored record."""
 
 _ELSEWHERE: Final = "another node of the domain has changed it"
 _RESTS: Final = "this node leaves; the record is with the others of the domain"
@@ -492,5 +499,5 @@ def _shown_away(row: records.Row) -> JsonObject:
 
 
 def _is_live(row: records.Row, now: float) -> bool:
-    """Return whether a record counts as live; its time may be over without notice."""
+    """Return whether a record counts as live: it is marked live and has not expired yet."""
     return row.is_live and now < row.due

@@ -1,16 +1,17 @@
-"""Requests that a part of the node relays to a back end: limits, order, retries (CON-07).
+"""Relay of requests from a node to a back end server: limits, order, retries (CON-07).
 
-Requests under way and requests that wait are limited; further requests are refused with 503.
+`RelayCore` limits the requests that are running or waiting; further requests are refused with 503.
 Requests of one lane are sent one after the other, in order. A request that takes too long, waiting
-included, is refused with 504. When the session of a requester ends, its requests are given up. An
-answer of the back end to a request that is over is late.
+included, is refused with 504. When the session of a requester ends, its requests are cancelled. An
+answer of the back end to a request that has ended is dropped.
 
-`RetryQueue` holds work of the node at a back end for sessions that are over. Each entry is tried
-until it succeeds, with pauses that double up to `RETRY_QUEUE_PAUSE`, and is given up after
-`RETRY_QUEUE_TRIES` attempts.
+`RetryQueue` holds tasks at a back end that must be done after a session has ended. Each task is
+tried until it succeeds, with pauses that double up to `RETRY_QUEUE_PAUSE`, at most
+`RETRY_QUEUE_TRIES` times.
 
-`Reservations` are the reservations of sessions at a quality broker (CON-04). A reservation belongs
-to a session and one of its clients, and has a name that only the node and the broker know.
+`Reservations` stores the reservations of sessions at a quality-of-service broker (CON-04). A
+reservation belongs to a session and one of its clients, and has a name that only the node and the
+broker know. The other functions translate registry requests to a REST interface (CON-02).
 """
 
 from collections import Counter, OrderedDict, deque
@@ -31,12 +32,12 @@ from specs.reply_code import Code
 
 @attrs.frozen
 class Reservation:
-    """A reservation that the broker granted.
+    """A reservation that the quality-of-service broker has granted to a client.
 
     Attributes:
-        name: Its name at the broker.
-        request: The request for it.
-        value: The value of the request that opens it.
+        name: Name of the reservation at the broker.
+        request: The request for the reservation that was sent to the broker.
+        value: The value in the client's request that opened the reservation.
     """
 
     name: str
@@ -45,7 +46,7 @@ class Reservation:
 
 
 class Reservations:
-    """The reservations of all sessions of one node."""
+    """The reservations of all sessions of one node at the quality-of-service broker."""
 
     def __init__(self) -> None:
         self._held: dict[str, dict[str, Reservation]] = {}
@@ -63,11 +64,11 @@ class Reservations:
         return self._held.get(by, {}).get(client)
 
     def has_room(self, by: str) -> bool:
-        """Return whether a session may hold one more reservation."""
+        """Return whether a session may have one more reservation."""
         return len(self._held.get(by, {})) < MAX_RESERVATIONS
 
     def record_grant(self, by: str, client: str, reservation: Reservation) -> None:
-        """Note the reservation that the broker granted to a client.
+        """Store the reservation that the broker granted to a client.
 
         Args:
             by: Address of the session's runtime.
@@ -77,7 +78,7 @@ class Reservations:
         self._held.setdefault(by, {})[client] = reservation
 
     def give_back(self, by: str, client: str) -> str | None:
-        """Remove a client's reservation; return its name, or None if there is none.
+        """Remove a client's reservation; return its name, or None if the client has none.
 
         Args:
             by: Address of the session's runtime.
@@ -99,12 +100,14 @@ _GROWTH: Final = 2.0
 
 @attrs.define
 class _Retry:
+    """The state of a task: time of the next attempt, and number of failed attempts."""
+
     due: float
     tries: int = 0
 
 
 class RetryQueue:
-    """Names of work to do at a back end, oldest first."""
+    """Names of tasks that must be done at a back end, with the times of their next attempts."""
 
     def __init__(self) -> None:
         self._owed: dict[str, _Retry] = {}
@@ -116,23 +119,23 @@ class RetryQueue:
         return len(self._owed)
 
     def owe(self, name: str, now: float) -> None:
-        """Add work, which is due at once.
+        """Add a task, to be tried at once.
 
         Args:
-            name: Name of the work, such as that of a reservation.
+            name: Name of the task, such as the name of a reservation to end.
             now: Seconds on the host's clock.
         """
         self._owed[name] = _Retry(now)
 
     def remove(self, name: str) -> None:
-        """Remove work that is done or no longer needed."""
+        """Remove a task that is done or no longer needed."""
         self._owed.pop(name, None)
 
     def count_failure(self, name: str, now: float) -> bool:
-        """Note a failed attempt; return whether it was the last one.
+        """Note a failed attempt; return True after the last attempt, which removes the task.
 
         Args:
-            name: Name of the work.
+            name: Name of the task.
             now: Seconds on the host's clock.
         """
         retry = self._owed.get(name)
@@ -146,11 +149,11 @@ class RetryQueue:
         return False
 
     def due(self, now: float) -> tuple[str, ...]:
-        """Return the names of the work to try now."""
+        """Return the names of the tasks to try now."""
         return tuple(name for name, retry in self._owed.items() if retry.due <= now)
 
     def deadline(self) -> float:
-        """Return when the next attempt is due."""
+        """Return the time of the next attempt."""
         return min((retry.due for retry in self._owed.values()), default=float("inf"))
 
 
@@ -160,10 +163,10 @@ class RelayLimits:
     """The limits of requests to one back end.
 
     Attributes:
-        parallel: Largest number of requests under way at once.
-        waiting: Largest number of requests that wait for one of them to end.
-        patience: Seconds a request may take, waiting included.
-        each: Largest number of requests of one user under way at once; None: the same as
+        parallel: Largest number of requests that run at the back end at once.
+        waiting: Largest number of requests that wait because too many are running.
+        patience: Seconds that a request may take, waiting included.
+        each: Largest number of requests of one user that run at once; None: the same as
             `parallel`.
     """
 
@@ -174,7 +177,10 @@ class RelayLimits:
 
 
 class RelayPort(Protocol):
-    """The calls of a relay to its host; a request is identified by its number."""
+    """Calls of `RelayCore` to its host, which talks to back end and requester.
+
+    Each request is identified by its number.
+    """
 
     def send(self, number: int) -> None:
         """Send a request to the back end."""
@@ -183,18 +189,21 @@ class RelayPort(Protocol):
         """Deliver the answer of the back end to the requester."""
 
     def refuse(self, number: int, code: Code, why: str) -> None:
-        """Refuse a request, and cancel a request that is under way at the back end."""
+        """Refuse a request, and cancel the running call to the back end, if any."""
 
     def give_up(self, number: int) -> None:
-        """Cancel a request at the back end: its requester is gone."""
+        """Cancel a request at the back end without an answer, since the requester has left."""
 
     def drop_late(self, number: int) -> None:
-        """Drop the answer of the back end to a request that is over."""
+        """Drop the answer of the back end to a request that has ended before."""
 
 
 @attrs.frozen(slots=True)
 class _Request:
-    """An open request: its requester, its lane, and the user or runtime whose limits it uses."""
+    """A waiting or running request: requesting runtime, lane, and user whose limits are charged.
+
+    The requests of one lane keep their order.
+    """
 
     number: int
     by: str | None
@@ -207,7 +216,10 @@ _SLOW: Final = "the back end did not answer in time"
 
 
 class RelayCore:
-    """The open requests to one back end; `now` is in seconds on the host's clock."""
+    """The running and waiting requests to one back end, with their limits and time-outs.
+
+    `now` is always in seconds on the host's clock.
+    """
 
     def __init__(self, limits: RelayLimits, port: RelayPort) -> None:
         self._limits = limits
@@ -221,7 +233,7 @@ class RelayCore:
         return len(self._open)
 
     def deadline(self) -> float:
-        """Return when `tick` is due; all have the same patience, so the first request is next."""
+        """Return the time at which `tick` must be called next: the end of the oldest request."""
         return next(iter(self._due.values()), float("inf"))
 
     def want(
@@ -232,14 +244,14 @@ class RelayCore:
         lane: str | None = None,
         user: str | None = None,
     ) -> None:
-        """Take a request for the back end.
+        """Queue a request for the back end, or refuse a request if too many are waiting.
 
         Args:
             number: Identifies the request; never used again.
-            by: The runtime over whose session it came; None: the node itself sends it.
+            by: The runtime over whose session the request came; None: the node itself sends it.
             lane: Requests of the same lane keep their order; None: no lane.
-            user: The user whose limits it counts for, over all sessions; None: it counts for the
-                runtime.
+            user: The user to whose limits the request is charged, over all sessions; None: it is
+                charged to the runtime.
         """
         request = self._open[number] = _Request(number, by, lane, user or by)
         self._due[number] = now + self._limits.patience
@@ -250,9 +262,9 @@ class RelayCore:
             self._end(crowded, partial(self._port.refuse, crowded, Code.UNAVAILABLE, _FULL))
 
     def _crowding(self, request: _Request) -> _Request:
-        """Return the request to refuse: the newest one of the user with most waiting requests.
+        """Return the request to refuse: the newest of the user with the most waiting requests.
 
-        Otherwise one user could fill the queue, so that all others are refused.
+        So a single user cannot fill the queue and thereby exclude all others.
         """
         waiting = Counter(each.counts_for for each in self._waiting)
         user, count = waiting.most_common(1)[0]
@@ -261,20 +273,20 @@ class RelayCore:
         return next(each for each in reversed(self._waiting) if each.counts_for == user)
 
     def take_answer(self, number: int) -> None:
-        """Note that the back end has answered."""
+        """Deliver the answer of the back end to a request, and start waiting requests."""
         self._end(number, partial(self._port.deliver, number))
 
     def take_failure(self, number: int, why: str) -> None:
-        """Note that the back end cannot be reached, or its answer is malformed."""
+        """Refuse a request since the back end cannot be reached, or its answer is malformed."""
         self._end(number, partial(self._port.refuse, number, Code.BAD_BACKEND, why))
 
     def leave(self, runtime: str) -> None:
-        """Note that the session of a runtime is over."""
+        """Cancel all requests of a runtime whose session has ended."""
         for number in [each.number for each in self._open.values() if each.by == runtime]:
             self._end(number, partial(self._port.give_up, number))
 
     def tick(self, now: float) -> None:
-        """Refuse requests that take too long."""
+        """Refuse the requests that have taken too long."""
         for number in [each for each, due in self._due.items() if due <= now]:
             self._end(number, partial(self._port.refuse, number, Code.BACKEND_TIMEOUT, _SLOW))
 
@@ -290,7 +302,7 @@ class RelayCore:
         self._start()
 
     def _start(self) -> None:
-        """Start the requests that may start, in their order."""
+        """Send waiting requests to the back end, as far as limits and lanes permit."""
         busy = {item.lane for item in self._running.values()} - {None}
         running, each = (
             Counter(item.counts_for for item in self._running.values()),
@@ -309,18 +321,18 @@ class RelayCore:
             self._port.send(request.number)
 
 
-# Translation between requests to a domain registry and upstream's REST interface (CON-02).
+# Translation of registry requests to the REST interface of the original registry server (CON-02).
 
 _VISIBLE: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 
 
 class StatusWatch:
-    """The last known status of each record, for a limited number of recent records (I-G5).
+    """Detects changes of status in the reports of a back end registry, which repeats them (I-G5).
 
-    It tells real changes of status from repeated reports of a registry behind the node.
+    It remembers the last known status of a limited number of records.
 
     Args:
-        size: Number of records that it remembers.
+        size: Number of remembered records; the oldest are forgotten first.
     """
 
     def __init__(self, size: int) -> None:
@@ -331,7 +343,7 @@ class StatusWatch:
         return len(self._known)
 
     def is_change(self, url: str, status: str) -> bool:
-        """Note a status; return whether it is a change that is visible to others.
+        """Remember a reported status; return whether subscribers must be told about a change.
 
         Args:
             url: Address of the record.
@@ -346,10 +358,10 @@ class StatusWatch:
         return old != status
 
     def record_status(self, url: str, status: str) -> None:
-        """Note the status of a record that was read, unless a status is known.
+        """Remember the status of a record that was read, unless a status is known already.
 
-        A known status was reported to subscribers. A status that was read may be a change that is
-        yet to be reported.
+        The known status is the last that subscribers were told. If the status that was read
+        differs, the change must still be reported to them.
 
         Args:
             url: Address of the record.
@@ -360,7 +372,7 @@ class StatusWatch:
 
 
 _HYPERTIES: Final = frozenset({"hyperty", "hyperty-runtime", "user", "user-guid"})
-"""Schemes of records that upstream stores with its hyperties; all others are data objects."""
+"""Schemes of records that the REST server stores as hyperties; all others are data objects."""
 
 _HYPERTY_FIELDS: Final = (
     "descriptor", "expires", "resources", "dataSchemes", "status", "runtime",
@@ -371,7 +383,7 @@ _OBJECT_FIELDS: Final = (
     "runtime", "p2pRequester",
 )  # fmt: skip
 _OURS: Final = {"hypertyID": "url", "userID": "user"}
-"""Our names of fields that upstream's server names differently."""
+"""Fields that the REST server names differently, with the names that Protofly uses."""
 
 _SEEN: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 _NO_PAGES: Final = records.Answered(
@@ -382,10 +394,12 @@ _NO_USER: Final = records.Answered(Code.MALFORMED, "the registry behind this nod
 
 @attrs.frozen
 class RestCall:
-    """A call of the REST interface.
+    """A call of the registry server's REST interface.
 
     Attributes:
-        path: Segments of the path, not yet quoted.
+        method: HTTP method.
+        path: Segments of the URL path, not yet quoted.
+        query: Query parameters of the URL.
         body: The JSON object to send; None: no body.
     """
 
@@ -396,7 +410,7 @@ class RestCall:
 
 
 def create_call(request: records.Create) -> RestCall | records.Answered:
-    """Return the call that registers a record (M-21), or its refusal."""
+    """Return the REST call that registers a record (M-21), or the refusal of the request."""
     value: JsonObject = {
         "status": State.LIVE.value, "resources": [], "dataSchemes": [], **request.value
     }  # fmt: skip
@@ -411,13 +425,16 @@ def create_call(request: records.Create) -> RestCall | records.Answered:
 
 
 def touch_call(request: records.Touch) -> RestCall:
-    """Return the call that changes, unregisters or keeps alive a record (M-22..M-24)."""
+    """Return the REST call that changes, unregisters or keeps alive a record (M-22..M-24)."""
     path = ("hyperty", "url") if _is_hyperty(request.url) else ("dataobject", "url")
     return RestCall("PUT", (*path, request.url), body=request.fields)
 
 
 def read_call(request: records.Read | records.Find) -> RestCall | records.Answered:
-    """Return the call that reads a record, or the candidates of a search (M-25..M-28)."""
+    """Return the REST call for a read or search, or the refusal of the request (M-25..M-28).
+
+    The result of a search may contain records that do not match; `records_answer` drops them.
+    """
     if isinstance(request, records.Read):
         kind = ("url",) if _is_hyperty(request.url) else ("dataobject", "url")
         return RestCall("GET", ("hyperty", *kind, request.url))
@@ -442,20 +459,20 @@ _LOOKUPS: Final[Mapping[records.By, tuple[tuple[str, ...], str]]] = {
     records.By.NAME: (("dataobject", "name"), "do"),
     records.By.REPORTER: (("dataobject", "reporter"), "do"),
 }
-"""Path of each search, and its suffix if the server can narrow it; "": it cannot."""
+"""URL path of each search, and the suffix for criteria; empty: the server supports none."""
 
 
 def records_answer(
     asked: records.Read | records.Find, listed: list[JsonObject]
 ) -> records.Answered:
-    """Return the answer for the server's records: 200; 408 if none is live; 404 if none exists.
+    """Return the answer to a request from the records that the REST server returned.
 
-    The server has no pages. Of a search the first page is returned, with the number of records that
-    are left out.
+    The code is 200, or 408 if no record is live, or 404 if none matches. The server has no pages,
+    so only the first page of a search is returned, with the number of omitted records.
 
     Args:
         asked: The read or the search.
-        listed: The records that the server returned, in our names.
+        listed: The records that the server returned, with the field names of Protofly.
     """
     meant = [item for item in listed if item.get("status") in _SEEN and _is_meant(asked, item)]
     live = [each for each in meant if each["status"] == State.LIVE.value]
@@ -472,7 +489,7 @@ def records_answer(
 
 
 def _first_page(request: records.Find, matching: list[JsonObject]) -> list[JsonObject]:
-    """Return the first page of records, in the order of the server."""
+    """Return the first page of matching records, in the order of the server."""
     lanes: dict[str, list[records.Found]] = {}
     for nth, item in enumerate(matching):
         lanes.setdefault(str(item.get("runtime", "")), []).append((len(matching) - nth, item))
@@ -483,7 +500,7 @@ def _first_page(request: records.Find, matching: list[JsonObject]) -> list[JsonO
 
 
 def records_in(answer: Json) -> list[JsonObject]:
-    """Return the records in an answer of the server, with our names of fields."""
+    """Return the records in an answer of the REST server, with the field names of Protofly."""
     return [record for record in map(_ours, _objects_in(answer)) if "url" in record]
 
 

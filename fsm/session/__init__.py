@@ -1,1 +1,1 @@
-"""Both ends of a runtime's session at its node."""
+"""Session of a runtime at a message node: the runtime's stub, the node, login tokens, limits."""

@@ -1,15 +1,15 @@
-"""The check of a login token's claims (MN-05, M-55, S4, S5, T1, RFC 8725).
+"""Check of a login token's claims, its single use, and caching of keys (MN-05, M-55, S4, S5, T1).
 
-The signature was verified before; here the claims are checked: the issuer, the audience, the times,
-earlier use, and the user.
+The signature was verified before (RFC 8725); here the claims are checked: the issuer, the audience,
+the times, earlier use, and the user.
 
-A used token is remembered until it expires. When one is forgotten, because it has expired or for
-lack of space, its expiry time is kept: a token that expires no later than any forgotten one counts
-as used. So no token is valid again when a clock is set back, and the memory is bounded.
+A used token is remembered until it expires. When a token is forgotten, because it has expired or
+for lack of space, the latest expiry time of forgotten tokens is kept: a token that does not expire
+later counts as used. So no token becomes valid again if a clock is set back, and memory is limited.
 
-Keys are fetched when a login needs them: there are none yet, they are no longer fresh, or a token
-names one that is not among them. After an attempt there is a pause, whatever names tokens have, so
-guesses cause no work. Keys whose source fails are used until they are stale.
+The issuer's keys are fetched when a login needs them: no keys are known, the keys are too old, or a
+token names an unknown key. After each attempt the next must wait, so tokens with invented key names
+cause no load. If the keys cannot be fetched, the old keys are used until they are stale.
 """
 
 import hashlib
@@ -31,14 +31,14 @@ from specs.limits.protocol import MAX_ID, MAX_LIST
 
 
 def digest_of(token: str) -> str:
-    """Return the digest by which a login token is remembered: its SHA-256 in hexadecimal."""
+    """Return the SHA-256 of a login token in hexadecimal, to be stored in place of the token."""
     return hashlib.sha256(token.encode(errors="surrogatepass")).hexdigest()
 
 
 def is_login_of(identity: Identity | None, token: object) -> bool:
-    """Return whether an identity was proven by a token (C-64).
+    """Return whether a token in a message is the token by which the session has logged in (C-64).
 
-    Its signature and claims were checked at the login, and the session ends with it.
+    If so, its signature and claims need no further check: the session ends when the token expires.
 
     Args:
         identity: Identity of a session; None: no login.
@@ -54,11 +54,11 @@ def is_login_of(identity: Identity | None, token: object) -> bool:
 
 @attrs.frozen(slots=True)
 class Use:
-    """The use of one token.
+    """Record that a login token was used, to refuse a second use.
 
     Attributes:
         digest: SHA-256 of the issuer and the token's name.
-        end: Time at which it expires, in seconds since the epoch.
+        end: Time at which the token expires, in seconds since the epoch.
     """
 
     digest: bytes
@@ -66,14 +66,14 @@ class Use:
 
 
 class SpentTokens:
-    """The tokens used so far.
+    """Remembers the used login tokens, so that each token opens a single session.
 
     Args:
         room: Maximum number of remembered tokens.
-        floor: The greatest end of those that were forgotten in an earlier life.
+        floor: The stored `floor` of an earlier process.
 
     Attributes:
-        floor: The greatest end of those that are forgotten: none that ends by then is taken.
+        floor: The latest expiry time of forgotten tokens; tokens must expire later to be accepted.
     """
 
     __slots__ = ("_heap", "_known", "_room", "floor")
@@ -88,17 +88,17 @@ class SpentTokens:
         return len(self._known)
 
     def spend(self, issuer: str, name: str, end: float, now: float) -> Use | None:
-        """Use up a token, or return None if it was used before, or may have been.
+        """Mark a token as used; return None if the token was, or may have been, used before.
 
         Args:
-            issuer: The issuer.
+            issuer: The issuer of the token.
             name: The issuer's unique name of the token.
-            end: Time at which it expires.
+            end: Time at which the token expires.
             now: Current time, by the same clock.
         """
         while self._heap and self._heap[0][0] <= now:
             self._forget_first()
-        # The length makes the text unique for each pair.
+        # The length of the issuer makes the hashed text unique for each issuer and name.
         use = Use(hashlib.sha256(f"{len(issuer)} {issuer} {name}".encode()).digest(), end)
         if end <= self.floor or use.digest in self._known:
             return None
@@ -109,7 +109,7 @@ class SpentTokens:
         return use
 
     def give_back(self, use: Use) -> None:
-        """Forget the use of a token that led to no login. Idempotent.
+        """Mark a token as unused again, since the login failed. Idempotent.
 
         Args:
             use: The result of `spend`.
@@ -125,7 +125,7 @@ class SpentTokens:
         self.floor = max(self.floor, end)
 
 
-# ---- the check
+# ---- check of the claims
 
 
 USED: Final = "it has been used already: each opens one session"
@@ -141,15 +141,15 @@ _MAX_NAME: Final = 256
 
 @attrs.frozen
 class AssertionTerms:
-    """The requirements of a node on a token.
+    """The requirements of a node on login tokens.
 
     Attributes:
         audiences: The accepted audiences; a token must name one of them.
-        issuers: The accepted issuers; empty: any holder of a key of the set.
-        clients: The clients to which a token may be issued, besides the audiences.
+        issuers: The accepted issuers; empty: any issuer that signs with a trusted key.
+        clients: The clients to which a token may be issued, in addition to the audiences.
         life: Maximum lifetime of a token in seconds, counted from its issue.
-        is_one_of_several: Whether other issuers are trusted as well, so that each may name only
-            users of its own host.
+        is_one_of_several: Whether the node trusts several issuers, so that each may name only users
+            of its own host.
     """
 
     audiences: frozenset[str]
@@ -165,11 +165,11 @@ class AssertionTerms:
 
 @attrs.frozen
 class Acceptable:
-    """The token is accepted, and used up.
+    """Result of a check: the login token is accepted, and was marked as used.
 
     Attributes:
-        identity: The user.
-        use: The use, which must be remembered.
+        identity: The user and the user's rights.
+        use: The record of the use, which must be stored.
     """
 
     identity: Identity
@@ -178,10 +178,11 @@ class Acceptable:
 
 @attrs.frozen
 class Unacceptable:
-    """The token is refused.
+    """Result of a check: the login token is refused.
 
     Attributes:
-        after: Seconds until it may be accepted; None: never.
+        why: The reason, as half a sentence.
+        after: Seconds until the token may be accepted; None: never.
     """
 
     why: str
@@ -189,7 +190,7 @@ class Unacceptable:
 
 
 class _BadClaimError(Exception):
-    """A claim is missing or wrong; the text is half a sentence.
+    """A claim of a login token is missing or wrong.
 
     Attributes:
         after: Seconds until the token may be accepted; None: never.
@@ -201,7 +202,7 @@ class _BadClaimError(Exception):
 
 
 class AssertionCore:
-    """Checks tokens and remembers those that were used.
+    """Checks the claims of login tokens, and accepts each token once.
 
     Args:
         terms: The requirements on tokens.
@@ -221,17 +222,17 @@ class AssertionCore:
         *,
         is_one_of_several: bool = False,
     ) -> Acceptable | Unacceptable:
-        """Check a token, and use up an acceptable one.
+        """Check the claims of a token, and mark an acceptable token as used.
 
-        The token does not decide how long the login then lasts.
+        The duration of the login does not depend on the token.
 
         Args:
-            claims: Its claims.
-            digest: Hash of the signed text; the name of a token without a name.
+            claims: The claims of the token.
+            digest: Hash of the signed text, which identifies a token without a name (`jti`).
             now: Seconds since the epoch.
             key: Thumbprint of the key that the bearer has proven; None: none.
-            is_one_of_several: Whether other issuers are trusted as well, even if the terms name
-                none.
+            is_one_of_several: Whether the node trusts several issuers, even if the terms do not
+                say so.
         """
         is_one_of_several = is_one_of_several or self._terms.is_one_of_several
         try:
@@ -269,7 +270,7 @@ class AssertionCore:
         )
 
     def _check_audience(self, claims: JsonObject) -> None:
-        """Refuse a token that was meant for another party."""
+        """Raise an error if the token was issued for another audience or to another client."""
         aud = claims.get("aud")
         audiences = set(_texts(aud if isinstance(aud, list) else [aud], "aud"))
         if not self._terms.audiences & audiences:
@@ -286,7 +287,10 @@ class AssertionCore:
 
 
 def _check_times(claims: JsonObject, now: float, life: float) -> float:
-    """Return the expiry of a token; refuse an expired, future or long-lived one."""
+    """Return the expiry time of a token.
+
+    Raise an error if the token has expired, is not valid yet, or lives too long.
+    """
     issued, end = _time(claims, "iat"), _time(claims, "exp")
     start = _time(claims, "nbf") if "nbf" in claims else issued
     if end + CLOCK_SKEW <= now:
@@ -322,7 +326,10 @@ def _time(claims: JsonObject, name: str) -> float:
 
 
 def _user(subject: str, issuer: str) -> str:
-    """Return the address of the user: the subject, or the subject at the issuer's host."""
+    """Return the address of the user that a token names.
+
+    A subject that is no address becomes a user name at the issuer's host.
+    """
     if "://" not in subject:
         subject = f"{_USER}://{host_of_issuer(issuer)}/{_segment(subject)}"
     try:
@@ -381,9 +388,9 @@ _THUMBPRINT: Final = re.compile("[A-Za-z0-9_-]{43}")
 
 
 def _key(value: Json) -> str | None:
-    """Return the key that a token is bound to (RFC 7800, RFC 9449).
+    """Return the thumbprint of the key to which a token is bound, or None (RFC 7800, RFC 9449).
 
-    A token that is bound in another way is refused: its bearer could not prove it here.
+    Raise an error if the token is bound in another way, which the bearer could not prove here.
     """
     if value is None:
         return None
@@ -397,11 +404,11 @@ def _key(value: Json) -> str | None:
 
 
 class KeyCacheCore:
-    """Decides when the keys of one source are fetched and used.
+    """Decides when a token issuer's public keys must be fetched, and how long they may be used.
 
     Args:
         fresh: Seconds for which keys need not be fetched again.
-        pause: Seconds between two attempts.
+        pause: Seconds between two attempts to fetch keys.
     """
 
     __slots__ = ("_fresh", "_got", "_pause", "_tried")
@@ -413,7 +420,7 @@ class KeyCacheCore:
         self._tried = -math.inf
 
     def is_due(self, now: float) -> bool:
-        """Return whether the keys must be fetched again."""
+        """Return whether the token issuer's keys must be fetched again, since they are too old."""
         return now - self._got >= self._fresh and self.may_be_tried(now)
 
     def may_be_tried(self, now: float) -> bool:
@@ -421,13 +428,13 @@ class KeyCacheCore:
         return now - self._tried >= self._pause
 
     def tried(self, now: float) -> None:
-        """Note that a fetch begins."""
+        """Note that an attempt to fetch the keys begins."""
         self._tried = now
 
     def got(self, now: float) -> None:
-        """Note that a fetch has brought keys."""
+        """Note that the keys have been fetched."""
         self._got = now
 
     def are_usable(self, now: float) -> bool:
-        """Return whether the present keys may still be used."""
+        """Return whether the fetched keys may still be used."""
         return now - self._got < KEYS_STALE

@@ -1,46 +1,40 @@
-"""One runtime's session at a message node, the node's side (MN-04..MN-08, I-M1..I-M4).
+"""A runtime's session at a message node, on the side of the node (MN-04..MN-08, I-M1..I-M4).
 
-The session belongs to a runtime, not to a connection. It outlives its link: while detached it keeps
-the messages to the runtime, in order and within bounds, and a link with the token gets all of them.
-A newer link with the token takes over at once; frames of the older link are recognised by its
-number and ignored.
+A session belongs to a runtime and survives the loss of its network connection (link). Without a
+link (detached), it queues the messages to the runtime, in order and within limits. A new link that
+presents the session's token gets them all. A newer link with the token takes over at once; data of
+the older link is recognised by the link's number and ignored.
 
-Only a hash of the token is kept. Each re-open replaces the token. The older token is accepted until
-the first sign of life by the link that got the newer one, as that answer may have been lost,
-however often; after that, or after a re-open by the newer token, it is void. A re-open by the older
-token voids the newer one, which its runtime never got. A void token is refused but does not end the
-session, or anyone with an old token could end it. A session that was opened in upstream's forms
-keeps its token.
+Only hashes of tokens are stored. Each re-open issues a new token. The former token stays valid
+until the new link has sent something, since the answer with the new token may have been lost; it
+also becomes invalid if the new token is used. If the former token is used, the newer token becomes
+invalid. An invalid token is refused, but does not end the session. A session that was opened in the
+format of the original implementation keeps its token.
 
-A session outlives its node, if the host stores it: `kept` is the stored form, and `restore` brings
-the session back, detached, without addresses and subscriptions. Its runtime learns that when it
-re-opens the session.
+If the host stores a session, it survives a restart of the node: `kept` is the stored form, and
+`restore` creates the session from it, detached, without addresses and subscriptions. The runtime is
+told so when it re-opens the session.
 
-If a runtime has proven a key when it opened the session, the session belongs to that key: its token
-opens nothing without a proof of the key. Only a new login of its user gives it to another key.
+If the runtime has proven a key when it opened the session, the token is accepted only with a proof
+of that key. Only a new login of the same user gives the session to another key.
 
-A session that was claimed has no token, and goes to the next claim. A session that was opened as
-upstream's stubs do, without a login, keeps its token: its runtime, which forgets it, gets the
-session again when it opens while the session is detached (C-84). While detached, these two go to
-either of upstream's forms: in both, the name is the only proof. A session with a token of its own
-cannot be claimed.
+Peers of the original implementation use two other formats. A session that was claimed has no token,
+and is given to the next claim. A session that an original stub opened without a login keeps its
+token; the stub forgets the token, so while detached, the session is given to the next stub that
+opens it (C-84). While detached, both kinds of sessions are given to peers of either format, for
+which the name is the only proof. Other sessions with a token cannot be claimed.
 
-A session with a login belongs to the user: the same user of the same issuer gets it by a new login,
-with a new token (C-84). The runtime that had it before has lost it for good: its token is refused
-with another reason than an unknown one. When the credentials expire the link is cut, and the token
-opens nothing before a new login (MN-05).
-
-A runtime that loses its link cannot say at `R/status` that it is gone (REG-12): its node does,
-once, unless it had said so itself before it left. A runtime that never published its status is
-nobody's business.
+A session with a login belongs to the user: a new login of the same user and issuer gets the session
+with a new token (C-84). The former runtime has then lost the session; its token is refused with a
+special reason. When the login expires, the link is cut, and a new login is needed (MN-05).
 
 A runtime that loses its link cannot publish at `R/status` that it is gone (REG-12): its node does,
 once, unless the runtime had published so itself before. The node publishes nothing about a runtime
 that never published its status.
 
-A node that was killed has lost the sessions, addresses and records that it has not stored. It
-recognises that it was restarted when a runtime names a session that it does not have. Missing
-entries may then return in a moment, so it answers 503, not 404.
+A node that crashed has lost the sessions, addresses and records that it had not stored. It learns
+that it was restarted when a runtime presents a session that it does not know. For a while it then
+answers 503, not 404, for unknown addresses, since their runtimes may soon be back (`ReturnTime`).
 """
 
 import hashlib
@@ -79,7 +73,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import TAKEN_OVER, Code, LinkEnd
 
 _DISPLACED: Final = 8
-"""Number of tokens remembered of runtimes that lost the session to another login (ours)."""
+"""Number of remembered tokens of runtimes that lost the session to another login."""
 
 _OVER: Final = "the credentials of the session are over; log in again"
 _NEWER: Final = "a newer link of the runtime took over"
@@ -89,18 +83,21 @@ _BOUND: Final = "the session belongs to the key of its runtime, which was not pr
 
 
 def waiting_shares(user_of: Callable[[str], str] = own_user) -> UserShares:
-    """Return the shares of users, named by `user_of`, in the queues of detached sessions."""
+    """Return the limits, for each user, of messages that wait in detached sessions.
+
+    `user_of` returns the user of a runtime.
+    """
     each, together = Share(USER_WAITING, USER_WAITING_BYTES), Share(MAX_ID, MAX_ID)
     kind = "messages that wait for its runtimes"
     return UserShares(kind, each, together, user_of, Code.UNAVAILABLE)
 
 
 class NodeSessionCore:
-    """The session of one runtime; waiting messages count in a budget, if one is given.
+    """The session of one runtime at a node: ownership, link, waiting messages.
 
     Attributes:
         key: Thumbprint of the key that the runtime has proven; None: none.
-        link: Number of the link that has the session; None: it is detached.
+        link: Number of the link that has the session; None: the session is detached.
         runtime: Address of the runtime.
     """
 
@@ -168,14 +165,14 @@ class NodeSessionCore:
         return None if state is None else State(state)
 
     def knows(self, token: str) -> bool:
-        """Return whether a token is the session's, or the one before it while that is valid."""
+        """Return whether a token is valid for this session."""
         digest = _digest(token)
         is_newest = hmac.compare_digest(digest, self._digest)
         return hmac.compare_digest(digest, self._previous) or is_newest
 
     @property
     def kept(self) -> KeptSession | None:
-        """The form in which the session is stored; None: it ends with the node."""
+        """The data to store so that the session survives a restart; None: it ends with the node."""
         if self._is_fixed or not self._digest:
             return None
         return KeptSession(
@@ -189,9 +186,9 @@ class NodeSessionCore:
         )
 
     def lost_login(self, key: str | None, now: float) -> Credentials | None:
-        """Return the credentials of the login if the answer to it may be lost, or None.
+        """Return the credentials of the login if the runtime may not have got the answer, or None.
 
-        No sign of life shows that the runtime has got the answer, so the same login may come again.
+        In that case the runtime may repeat the login with the same login token.
 
         Args:
             key: Thumbprint of the key that was proven; None: none.
@@ -210,23 +207,23 @@ class NodeSessionCore:
         return self._queue
 
     def note_life(self, now: float) -> bool:
-        """Note that the link that has the session showed a sign of life.
+        """Note that the runtime has sent something over the link that has the session.
 
         Returns:
-            Whether `kept` has changed by that.
+            Whether `kept` has changed, so that the session must be stored again.
         """
         self._alive(now)
         if self._is_taken_up and not self._previous:
             return False
         self._is_taken_up = True
         self._is_emptied = self._is_lost = False
-        self._missing -= self._reported  # further messages were given up since
+        self._missing -= self._reported  # later losses are not reported yet
         self._reported = 0
         self._previous = b""
         return not self._is_fixed
 
     def miss(self, count: int = 1) -> None:
-        """Note that messages for the runtime were given up; the runtime learns that later."""
+        """Count messages to the runtime that were lost; the next answer to a re-open tells it."""
         self._missing += count
 
     def _alive(self, now: float) -> None:
@@ -234,7 +231,7 @@ class NodeSessionCore:
         self._pinged = False
 
     def deadline(self) -> float:
-        """Return when `time_over` is due."""
+        """Return the time at which `time_over` must be called next."""
         if self._entity.state is not State.OPEN:
             return self._since + self._entity.patience
         expiry = math.inf if self._credentials is None else self._credentials.until
@@ -246,7 +243,7 @@ class NodeSessionCore:
     # ---- requests of links
 
     def open(self, request: SessionRequest, now: float) -> None:
-        """Give the session to a link (M-14), or refuse it."""
+        """Give the session to a link that opens a session of this runtime (M-14), or refuse it."""
         if self._entity.state is None:
             self._own(request)
             self._step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
@@ -266,13 +263,13 @@ class NodeSessionCore:
             self._take_over(request, Code.CONFLICT, now, is_fixed=request.is_fixed)
 
     def reopen(self, request: SessionRequest, now: float) -> None:
-        """Give the session to a link that knows its token (M-15), or refuse it."""
+        """Give the session to a link that presents a valid token (M-15), or refuse it."""
         self._take_over(request, Code.UNAUTHENTICATED, now)
 
     def claim(self, link: int, liveness: Liveness, now: float) -> None:
-        """Give the session to a link of a kind without tokens.
+        """Give the session to a link of the format that has no tokens, or refuse it.
 
-        The link gets a session that never had a token, whichever link has it.
+        A session that never had a token is taken away from any other link.
         """
         if self._digest and not (self._reopened_token and self.link is None):
             self._port.refuse(Code.CONFLICT, "the session of this runtime has a token")
@@ -287,13 +284,13 @@ class NodeSessionCore:
     def restore(
         self, kept: KeptSession, now: float, *, is_of_other: bool = False, is_followed: bool = False
     ) -> None:
-        """Continue a session of the node's earlier process, or of another node of the domain.
+        """Continue a stored session of the node's earlier process, or of another node.
 
         Args:
-            kept: The stored form.
+            kept: The stored data.
             now: Seconds on the host's clock.
-            is_of_other: Whether another node had it.
-            is_followed: Whether the messages that wait there are handed over.
+            is_of_other: Whether another node of the domain had the session.
+            is_followed: Whether the other node hands over the waiting messages.
         """
         self._digest, self._previous = kept.digest, kept.previous
         self._credentials = kept.credentials
@@ -310,14 +307,14 @@ class NodeSessionCore:
     # ---- the end of a link, and of the session
 
     def lose_link(self, link: int, why: str, now: float) -> None:
-        """Detach the session from a link that is gone; messages it did not write wait again."""
+        """Detach the session from a lost link; the host queues the unsent messages again."""
         if link == self.link:
             self.link = None
             self._since = now
             self._step(Trigger.LINK_LOST, why)
 
     def close(self, link: int) -> None:
-        """End the session, since its link said goodbye (M-16)."""
+        """End the session at the request of its runtime (M-16)."""
         if link == self.link:
             self._close("disconnect()", is_resumable=False)
 
@@ -332,14 +329,14 @@ class NodeSessionCore:
         self._port.move(self._take_out())
 
     def rest(self) -> None:
-        """Take the last step, since the node has crashed and can do nothing else."""
+        """Close the state machine of the session, since the node has crashed."""
         if self._entity.state is not None:
             self._take_out()
             self.link = None
             self._step(Trigger.CLOSE, _GOING_DOWN)
 
     def time_over(self, now: float) -> None:
-        """Ping a silent runtime, or end what has expired; do nothing before the deadline."""
+        """Handle the deadline: ping a silent runtime, cut its link, or end an expired session."""
         if now < self.deadline():
             return
         if self.link is None:
@@ -355,7 +352,7 @@ class NodeSessionCore:
     # ---- messages
 
     def wait(self, entry: OutboundMessage) -> None:
-        """Keep a message until the runtime is back; called only while detached."""
+        """Queue a message until the runtime is back, or refuse it; only for a detached session."""
         size = len(entry.line)
         is_full = len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES
         refusal = self._shares.refusal(self.runtime, 1, weight(1, size))
@@ -371,14 +368,14 @@ class NodeSessionCore:
         self._port.queued(entry.message)
 
     def shed(self) -> None:
-        """Give up the messages that wait for the runtime, since the node holds too many bytes."""
+        """Discard the messages that wait for the runtime, since the node's memory is full."""
         given_up = self._take_out()
         self.miss(len(given_up))
         for entry in given_up:
             self._port.overflow(entry.message, _FULL)
 
     def _take_out(self) -> tuple[OutboundMessage, ...]:
-        """Take out the waiting messages."""
+        """Remove and return the waiting messages."""
         waiting = tuple(self._queue)
         self._queue.clear()
         self._bytes = 0
@@ -404,7 +401,7 @@ class NodeSessionCore:
         else:
             self._is_taken_up = True
             if not (self._is_fixed or is_fixed) and request.fresh is not None:
-                # With the older token: its holder never got the newer one.
+                # The presented token stays valid; if it is the former one, the newer is void.
                 self._previous, self._digest = _digest(token), _digest(request.fresh)
                 token = request.fresh
             self._resume(request.link, request.liveness, token, now)
@@ -421,16 +418,16 @@ class NodeSessionCore:
         return request.is_unproved and (request.is_shared or self.link is None)
 
     def _is_nobodys(self) -> bool:
-        """Return whether no runtime can resume the session: its runtime never learnt the token.
+        """Return whether the session is abandoned: its runtime never got the token.
 
-        The answer was lost, or its link, before any sign of life showed that it came. So the
-        session owns nothing either.
+        The answer with the token was lost, and the runtime has sent nothing since. So the session
+        owns no addresses either, and may be given to another peer.
         """
         is_known = self._is_taken_up or self._credentials is not None or not self._digest
         return self.link is None and not is_known
 
     def _renew(self, request: SessionRequest, now: float, why: str = _NEWER) -> None:
-        """Give the session to the peer that opens it again; the old token is void."""
+        """Give the session to the peer that opens it again; the old token becomes invalid."""
         self._own(request)
         self._resume(request.link, request.liveness, request.fresh or "", now, why)
 
@@ -486,9 +483,9 @@ class NodeSessionCore:
             self.lose_link(link, why, now)
 
     def _was_late(self, now: float) -> bool:
-        """Return whether the node itself checks too late; then the peer gets some more time.
+        """Return whether the node itself has checked too late; if so, extend the deadline.
 
-        The answer of the peer may not be read yet.
+        The answer of the peer may have arrived without having been read yet.
         """
         late = now - self.deadline()
         if late > LATE:
@@ -519,15 +516,20 @@ def _digest(token: str) -> bytes:
 
 
 class Beat(Enum):
-    """The action towards a peer."""
+    """The action that `Heartbeat` demands for a peer."""
 
     WAIT = auto()
+    """Do nothing yet."""
+
     PING = auto()
+    """Send a ping."""
+
     GIVE_UP = auto()
+    """Close the link, since the peer has not answered the ping."""
 
 
 class Heartbeat:
-    """The state of one peer, which is checked when its deadline has passed."""
+    """Detects a silent peer of a link: when to ping the peer, and when to close the link."""
 
     __slots__ = ("_pinged_at",)
 
@@ -535,16 +537,16 @@ class Heartbeat:
         self._pinged_at: float | None = None
 
     def deadline(self, heard_at: float) -> float:
-        """Return the time of the next check; `heard_at` is the time of its last sign of life."""
+        """Return the time of the next check; `heard_at` is the time of the peer's last frame."""
         if self._pinged_at is None or heard_at >= self._pinged_at:
             return heard_at + PING_PERIOD
         return self._pinged_at + PONG_TIMEOUT
 
     def look(self, heard_at: float, now: float) -> Beat:
-        """Decide whether to ping the peer or to give it up.
+        """Decide whether to wait, to ping the peer, or to close the link.
 
         Args:
-            heard_at: Time of the last frame of the peer.
+            heard_at: Time of the peer's last frame.
             now: Seconds on the host's clock.
         """
         if now < self.deadline(heard_at):
@@ -559,11 +561,11 @@ class Heartbeat:
 
 
 LOST: Final = Status(StatusValue.DISCONNECTED.value, description="the node lost the runtime")
-"""The status that the node publishes for a runtime that is gone."""
+"""The status that the node publishes for a runtime that has lost its link or session."""
 
 
 class LiveStatuses:
-    """Runtimes with a session at the node whose last published status is live."""
+    """Knows the runtimes with a session at the node whose last published status is live."""
 
     __slots__ = ("_live",)
 
@@ -574,11 +576,11 @@ class LiveStatuses:
         return len(self._live)
 
     def take_status(self, message: Message, by: str) -> None:
-        """Take a message of a runtime, and note the runtime's status if the message is one.
+        """Update the status of a runtime if a message publishes its status.
 
         Args:
             message: An admitted message.
-            by: Runtime of the session that brought it.
+            by: The runtime whose session sent the message.
         """
         if message.type is not MessageType.UPDATE or message.from_ != by:
             return
@@ -590,10 +592,10 @@ class LiveStatuses:
             self._live.discard(by)
 
     def lose_runtime(self, runtime: str) -> bool:
-        """Note that a runtime has lost its link or its session.
+        """Remove a runtime that has lost its link or its session.
 
         Returns:
-            Whether those who follow its status have to be notified.
+            Whether the subscribers of its status must be notified, since they know it as live.
         """
         if runtime not in self._live:
             return False
@@ -601,14 +603,14 @@ class LiveStatuses:
         return True
 
 
-# ---- the first seconds after a start, while runtimes of the earlier process return
+# ---- first seconds after the start of a node, while runtimes of the earlier process reconnect
 
 
 RESTARTED: Final = "the node has been started again, and a runtime may be on its way back"
 
 
 class ReturnTime:
-    """Decides whether runtimes that a node does not know may still return.
+    """Decides whether, after a restart, runtimes that the node does not know may still reconnect.
 
     Args:
         now: Time at which the node has started, in seconds.
@@ -619,9 +621,9 @@ class ReturnTime:
         self._was_restarted = False
 
     def miss(self) -> None:
-        """Note that a session of an earlier process was requested, or is not attached yet."""
+        """Note evidence of a restart: a session of an earlier process that has no link yet."""
         self._was_restarted = True
 
     def is_on(self, now: float) -> bool:
-        """Return whether runtimes may still return."""
+        """Return whether runtimes may still reconnect after a restart."""
         return self._was_restarted and now < self._until

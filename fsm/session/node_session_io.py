@@ -1,12 +1,10 @@
-"""Values that the core, the host and the store of a node's session share.
+"""Data types and host interface of a runtime's session at a node, and its proof of key possession.
 
-They include the form of a peer (DESIGN section 8), and the texts of a key's proof.
-
-A runtime proves that it holds its key when it opens or re-opens a session (M-14, M-15, RFC 7800). A
-node answers a request that names a key by a challenge; the runtime repeats the request, and signs
-the challenge, the domain, its own name, and the token that it presents. So an intercepted signature
-proves nothing: not on another link, not later, not for another runtime, at another domain or for
-another token. One challenge of each link is kept, until it is used or the link is gone.
+A runtime proves that it holds its key when it opens or re-opens a session (M-14, M-15, RFC 7800).
+The node answers a request that names a key with a challenge; the runtime repeats the request, and
+signs the challenge, the domain, its own name, and the token that it presents. So an intercepted
+signature is useless on another link, later, for another runtime, at another domain or for another
+token. Each link has at most one challenge, which is valid until it is used or the link ends.
 """
 
 import hashlib
@@ -22,9 +20,10 @@ from specs.reply_code import Code, LinkEnd
 
 
 class PeerForm(Enum):
-    """The form of the peer behind a session.
+    """The wire format of a session's peer: that of Protofly or of the original implementation.
 
-    Upstream's peers use addresses that were not allocated, and do not ask owners for consent.
+    Peers of the original implementation use addresses that were not allocated, and do not ask the
+    owners of objects for consent.
     """
 
     OWN = "protofly.v1"
@@ -32,7 +31,7 @@ class PeerForm(Enum):
 
 
 class Liveness(Enum):
-    """The sign that the peer of a link is alive."""
+    """The way in which a node detects whether the peer of a link is alive."""
 
     PINGED = "pinged by messages"
     BY_LINK = "left to the link"
@@ -40,14 +39,15 @@ class Liveness(Enum):
 
 @attrs.define(slots=True)
 class OutboundMessage:
-    """A message to runtimes, and its encoding.
+    """A message that a node sends to one or more runtimes, with its encoded text.
 
     Attributes:
-        line: The message as one line of wire text, in normal form.
-        spelt: Its lines in other dialects, shared by peers of the same dialect; None: it is for one
-            peer only.
-        holders: Number of queues that hold it; written by the budget that counts it.
-        weight: Number of bytes of memory that the budget counts for it while it waits.
+        message: The message.
+        line: The message as one line of wire text, in the current wire format.
+        spelt: The lines in other dialects, shared by peers of the same dialect; None: the message
+            is for a single peer.
+        holders: Number of queues that contain the message; set by `OutboxBudget`.
+        weight: Number of bytes of memory that `OutboxBudget` counts for the waiting message.
     """
 
     message: Message
@@ -60,12 +60,12 @@ class OutboundMessage:
 @final
 @attrs.frozen(slots=True)
 class Credentials:
-    """The result of a login.
+    """The result of a login: the user of a session, and when the login expires.
 
     Attributes:
         user: The user who logged in.
-        issuer: The user's issuer: only both together identify a user.
-        until: Time at which they expire, by the core's clock.
+        issuer: The issuer of the login token: only both together identify a user.
+        until: Time at which the login expires, by the core's clock.
     """
 
     user: str
@@ -76,13 +76,14 @@ class Credentials:
 @final
 @attrs.frozen(slots=True)
 class KeptSession:
-    """The stored form of a session, which outlives its node: hashes, but no token.
+    """The stored data of a session that survives a restart of the node: hashes, but no token.
 
     Attributes:
+        runtime: Address of the runtime.
         digest: SHA-256 of the token.
-        previous: SHA-256 of the token before it, if its holder may not know the newer one yet; else
-            empty.
-        is_taken_up: Whether its runtime has shown that it knows the session.
+        previous: SHA-256 of the former token, if the runtime may not have got the newer token yet;
+            otherwise empty.
+        is_taken_up: Whether the runtime has sent anything since the session was given to it.
         credentials: The result of the login; None: no login.
         key: Thumbprint of the key that the runtime has proven; None: none.
         displaced: SHA-256 of tokens of runtimes that lost the session to another login.
@@ -97,27 +98,27 @@ class KeptSession:
     displaced: tuple[bytes, ...] = ()
 
     def has_displaced(self, other: "KeptSession | None") -> bool:
-        """Return whether another login took over the session since an earlier stored form."""
+        """Return whether another login took over the session after an earlier state was stored."""
         return other is not None and other.digest in self.displaced
 
 
 @attrs.frozen(slots=True)
 class SessionRequest:
-    """The request of a link for the session (M-14, M-15).
+    """A request to open or re-open a session over a link (M-14, M-15).
 
     Attributes:
         link: Number of the link; never used twice in a node.
-        token: The token by which the link proves its right to the session.
-        fresh: The token to be issued if the session is new, taken over by a login, or opened again;
-            random, made by the host. None: the token stays, as upstream's stubs expect.
+        token: The token by which the peer proves its right to the session.
+        fresh: Random token, made by the host, to be issued if the session is new, taken over by a
+            login, or opened again. None: the token stays, as original stubs expect.
+        liveness: The way in which the node detects that the peer is alive.
         credentials: The result of the login; None: no login.
-        is_unproved: Whether it is of the form of upstream's stubs, which prove nothing, at a node
-            without logins: while detached, a session that was opened so is given to the next peer
-            that opens so.
-        is_shared: Whether that is also done while another link has the session.
-        is_fixed: Whether the token stays the same, and the session ends with the node: upstream's
-            stubs expect that.
-        key: Thumbprint of the key that the link has proven; None: none.
+        is_unproved: Whether an original stub, which proves nothing, opens at a node without logins.
+            Without a link, such a session is given to the next peer that opens in this way.
+        is_shared: Whether such a session is given away even while another link has it.
+        is_fixed: Whether the token stays the same, and the session ends with the node, as original
+            stubs expect.
+        key: Thumbprint of the key that the peer has proven; None: none.
     """
 
     link: int
@@ -133,18 +134,19 @@ class SessionRequest:
 
 @attrs.frozen(slots=True)
 class Granted:
-    """The grant of the session to a link; waiting messages are sent first, in order.
+    """The decision to give the session to a link; waiting messages are sent first, in order.
 
     Attributes:
-        token: The token that resumes the session; empty: a claim resumes it.
-        waiting: Messages that came for the runtime while it was away.
-        is_lasting: Whether the session outlives the node: it is stored before the link is
-            answered.
+        link: Number of the link.
+        token: The token that resumes the session; empty: the session needs no token.
+        waiting: Messages that came for the runtime while it had no link.
+        is_lasting: Whether the session outlives the node, so that it must be stored before the
+            link is answered.
         is_emptied: Whether the node was restarted meanwhile, so that the session owns no addresses
             and has no subscriptions.
         is_recovered: Whether no waiting message was lost, as far as this node knows; None: the
             session is new.
-        missing: Number of messages that were given up, as far as this node knows.
+        missing: Number of lost messages to the runtime, as far as this node knows.
     """
 
     link: int
@@ -157,50 +159,50 @@ class Granted:
 
 
 class SessionPort(Protocol):
-    """The calls of a runtime's session to its host; none of them calls the session."""
+    """Calls of `NodeSessionCore` to its host, the node; none of them calls the session."""
 
     def step(self, step: Step) -> None:
-        """Trace a step."""
+        """Trace a state machine transition."""
 
     def grant(self, granted: Granted) -> None:
-        """Give the session to the link that asks for it."""
+        """Answer the requesting link that it has got the session, and send waiting messages."""
 
     def refuse(self, code: Code, why: str) -> None:
-        """Refuse the session to the link that asks for it."""
+        """Answer the requesting link that the session is refused."""
 
     def cut(self, link: int, why: str, end: LinkEnd) -> None:
-        """Leave a link at once; its further frames are ignored.
+        """Close a link at once, and ignore further data from it.
 
-        Messages that were not written to it wait again (`wait`), unless the session is granted in
-        the same call: then they are sent first.
+        Messages that were not sent over the link go back to the session (`wait`), unless the
+        session is granted to another link in the same call: that link then sends them first.
         """
 
     def finish(self, link: int) -> None:
-        """Write the remaining messages to a link that is no longer needed, then say goodbye."""
+        """Send the remaining messages over a link that is no longer needed, then close the link."""
 
     def queued(self, message: Message) -> None:
-        """Trace that a message waits for the runtime."""
+        """Trace that a message waits until the runtime has a link again."""
 
     def overflow(self, message: Message, why: str) -> None:
-        """Refuse a message for lack of room; `why` says which limit is reached."""
+        """Refuse a message because a queue is full; `why` states the limit."""
 
     def ping(self) -> None:
-        """Ask a runtime that was silent for long whether it is alive."""
+        """Send a ping to a runtime that was silent for long."""
 
     def end(self, why: str, undelivered: tuple[Message, ...], *, is_resumable: bool) -> None:
         """Release everything that the session owned (I-A7).
 
         Args:
-            why: The reason in the traces of the released entries, as half a sentence.
+            why: The reason in traces, as half a sentence.
             undelivered: Messages that will not reach the runtime.
-            is_resumable: Whether a later process of the node may resume it.
+            is_resumable: Whether a later process of the node may resume the session.
         """
 
     def move(self, waiting: tuple[OutboundMessage, ...]) -> None:
-        """Send the waiting messages to the node that now has the session, with all it owns.
+        """Hand the waiting messages over to the node that has the session now.
 
         Args:
-            waiting: Messages in order; the messages that a cut link has not written go before them.
+            waiting: The messages in order; messages that a cut link has not sent precede them.
         """
 
 
@@ -208,7 +210,7 @@ class SessionPort(Protocol):
 
 
 def signed_parts(domain: str, runtime: str, challenge: str, token: str | None) -> tuple[str, ...]:
-    """Return the texts that a runtime signs; the purpose is the method of session control.
+    """Return the texts that a runtime signs to prove possession of its key.
 
     Args:
         domain: Domain of the node.

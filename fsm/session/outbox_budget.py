@@ -1,10 +1,11 @@
-"""Limits of outboxes: the memory of all in a node, and the unread messages of one peer.
+"""Limits of a node's outgoing queues: memory of all queues, and unacknowledged messages of a peer.
 
-When all outboxes together are full, the largest gives way first (RELIABILITY L2).
+An outbox is the queue of messages to one runtime. If all outboxes together exceed the memory limit,
+the largest are emptied first (RELIABILITY L2).
 
-In a send window (CON-06) messages are numbered from 1. A request for the messages after a number
-acknowledges all up to that number; the others can be requested again. So an answer that is cut on
-its way loses and doubles no message.
+In a `SendWindow` (CON-06), for peers that poll, messages are numbered from 1. A request for the
+messages after a number acknowledges all messages up to that number; later messages can be requested
+again. So no message is lost or doubled if an answer gets lost.
 """
 
 import heapq
@@ -17,49 +18,48 @@ from specs.errors import ProtoflyError
 K = TypeVar("K")
 
 _KEPT: Final = 7 / 8
-"""Fraction of the budget that stays in use after it was exceeded."""
+"""Fraction of the budget that may stay in use after the largest outboxes were emptied."""
 
 
 _TIGHT: Final = 1 / 2
-"""Fraction of the budget from which on links write smaller frames, since each is a copy."""
+"""Fraction of the budget above which links write smaller frames, since each frame is a copy."""
 
 _COPIES: Final = 2
-"""Number of copies of the text of a waiting message: its line, and the parsed values."""
+"""Number of copies of a waiting message's text in memory: the line, and the parsed values."""
 
 _OBJECTS: Final = 1024
 """Number of bytes of the objects of a message, without its text."""
 
 PLACE: Final = 32
-"""Number of bytes that a message takes in each queue, however many queues share it."""
+"""Number of bytes that a message takes in each queue, in addition to the shared message."""
 
 
 def weight(messages: int, size: int) -> int:
-    """Return the approximate memory that messages take, in bytes.
+    """Return the approximate memory that waiting messages take, in bytes.
 
     Args:
         messages: Number of messages.
-        size: Number of bytes of their lines.
+        size: Number of bytes of the encoded messages.
     """
     return _COPIES * size + _OBJECTS * messages
 
 
 def _weight_of(entry: OutboundMessage) -> int:
-    """Return the memory of an entry, with the lines in all dialects made so far."""
+    """Return the memory of a message, with its encodings in all dialects so far."""
     spelt = entry.spelt
     more = sum(map(len, spelt.values())) if spelt else 0
     return _COPIES * len(entry.line) + _OBJECTS + more
 
 
 class OutboxBudget:
-    """The memory of all waiting messages in a node, in bytes.
+    """Counts the memory of all waiting messages in a node, and selects outboxes to empty.
 
-    A message that waits in many queues exists once, and counts once: from the first queue that
-    takes it in until the last one has released it. Each queue counts its own entry, and each link
-    counts the frames that it is writing, which are copies of its own.
+    A message that waits in many queues exists once, and is counted once: from the first queue that
+    adds the message until the last queue has removed it. Each queue adds a small amount, and each
+    link adds the frames that it is writing, since these are copies.
 
-    Counting is a few additions. Only when the budget is exceeded are the largest holders searched;
-    then an eighth of the budget is freed, so that the next search comes no sooner than after as
-    many more bytes.
+    The largest outboxes are searched only when the budget is exceeded. Then an eighth of the budget
+    is freed, so that searches are rare.
 
     Attributes:
         used: Number of bytes in use now.
@@ -68,7 +68,7 @@ class OutboxBudget:
     __slots__ = ("_ample", "_enough", "_limit", "used")
 
     def __init__(self, limit: float) -> None:
-        """Begin with nothing in use; `limit` is in bytes and may be infinite."""
+        """Create an unused budget; `limit` is in bytes and may be infinite."""
         self._limit: Final = limit
         self._enough: Final = limit * _KEPT
         self._ample: Final = limit * _TIGHT
@@ -76,20 +76,20 @@ class OutboxBudget:
 
     @property
     def is_exceeded(self) -> bool:
-        """True if the budget is exceeded."""
+        """True if the used memory is above the limit."""
         return self.used > self._limit
 
     @property
     def is_tight(self) -> bool:
-        """True if frames should be small, so that no link must give way for them."""
+        """True if memory is scarce, so that links should write small frames."""
         return self.used > self._ample
 
     def count(self, size: int) -> None:
-        """Note a change, in bytes, of memory that is held by other objects than entries."""
+        """Add a number of bytes, which may be negative, for other objects than messages."""
         self.used += size
 
     def hold(self, entry: OutboundMessage) -> None:
-        """Note that one more queue has an entry."""
+        """Count a message that was added to a queue."""
         if not entry.holders:
             entry.weight = _weight_of(entry)
             self.used += entry.weight
@@ -97,29 +97,30 @@ class OutboxBudget:
         self.used += PLACE
 
     def release(self, entry: OutboundMessage) -> None:
-        """Note that one of the queues has released an entry."""
+        """Uncount a message that was removed from a queue."""
         entry.holders -= 1
         self.used -= PLACE
         if not entry.holders:
             self.used -= entry.weight
 
     def reweigh(self, entry: OutboundMessage) -> None:
-        """Count an entry again that may have been written in one more dialect."""
+        """Update the counted memory of a message that may have been encoded in another dialect."""
         grown = _weight_of(entry) - entry.weight
         entry.weight += grown
         self.used += grown
 
     @staticmethod
     def share(entries: Iterable[OutboundMessage]) -> float:
-        """Return the memory that one queue accounts for: of shared entries, its share."""
+        """Return the memory of a queue; shared messages count in equal parts for their queues."""
         return sum(entry.weight / entry.holders + PLACE for entry in entries)
 
     def largest_first(self, holders: Iterable[tuple[float, K]]) -> Iterator[K]:
-        """Yield the links that must give way, the largest holder first, until enough is free.
+        """Yield the links whose queues must be emptied, largest first, until memory suffices.
+
+        The caller must empty each queue, and update this budget, before it takes the next.
 
         Args:
-            holders: The bytes that each link holds; they must be given up, and counted, before the
-                next link is requested. Of equal holders the first goes first.
+            holders: The number of bytes of each link's queue, and the link.
         """
         heap = [(-size, number, key) for number, (size, key) in enumerate(holders) if size]
         heapq.heapify(heap)
@@ -127,14 +128,14 @@ class OutboxBudget:
             yield heapq.heappop(heap)[2]
 
 
-# ---- messages that one peer has not read
+# ---- messages that one peer has not acknowledged
 
 
 class CursorError(ProtoflyError):
-    """The peer requests messages that were acknowledged already, or never sent.
+    """A peer requests messages that it has acknowledged already, or that were never sent.
 
     Attributes:
-        after: The number in its request.
+        after: The number in the request.
     """
 
     def __init__(self, after: int, first: int, last: int) -> None:
@@ -143,10 +144,10 @@ class CursorError(ProtoflyError):
 
 
 class SendWindow:
-    """The messages of one link that are not acknowledged yet.
+    """The messages to one peer that it has not acknowledged yet, so that they can be repeated.
 
     Attributes:
-        acknowledged: Number of the last message that the peer has read.
+        acknowledged: Number of the last message that the peer has acknowledged.
     """
 
     __slots__ = ("_lines", "acknowledged")
@@ -156,23 +157,23 @@ class SendWindow:
         self._lines: list[bytes] = []
 
     def __len__(self) -> int:
-        """Return the number of messages without an acknowledgement."""
+        """Return the number of messages that the peer has not acknowledged yet."""
         return len(self._lines)
 
     @property
     def last(self) -> int:
-        """The number of the last message sent."""
+        """The number of the last message that was added to the window."""
         return self.acknowledged + len(self._lines)
 
     def put(self, lines: Iterable[bytes]) -> None:
-        """Send messages; the caller must limit their number."""
+        """Add messages to the window; the caller must limit their number."""
         self._lines += lines
 
     def acknowledge(self, after: int) -> None:
-        """Forget the messages that the peer has read. Idempotent.
+        """Forget the messages up to number `after`, which the peer has received. Idempotent.
 
         Raises:
-            CursorError: It cannot have read that, or has asked for later ones before.
+            CursorError: No message with this number was sent, or later ones were acknowledged.
         """
         if not self.acknowledged <= after <= self.last:
             raise CursorError(after, self.acknowledged, self.last)
@@ -180,9 +181,9 @@ class SendWindow:
         self.acknowledged = after
 
     def take(self) -> bytes:
-        """Take out the oldest message without its number, which the next message gets."""
+        """Remove and return the oldest message; its number passes on to the next message."""
         return self._lines.pop(0)
 
     def after(self, number: int) -> Sequence[bytes]:
-        """Return the messages behind a number that are not acknowledged, in order."""
+        """Return the unacknowledged messages after a number, in order."""
         return self._lines[max(0, number - self.acknowledged) :]

@@ -1,17 +1,17 @@
-"""The names of runtimes that belong to users, at one node (S6, MN-21).
+"""Ownership of runtime names by users at one node (S6, MN-21).
 
-A name belongs to the user who opens its first session by a login. No other user, and no runtime
-without a login, opens a session of that name until the user releases the name, or until `NAME_LIFE`
-seconds have passed since its last session. A release takes effect at the end of the present
-session. The name of a session without a login belongs to nobody: it costs nothing when the session
-is over.
+A runtime's name is its address. It belongs to the user whose login opened the first session with
+the name. No other user, and no runtime without a login, can open a session with that name until the
+user releases the name, or until `NAME_LIFE` seconds have passed since its last session. A release
+takes effect at the end of the current session. Without a login, a name belongs to nobody and is
+not stored.
 
-Memory is bounded: each user has at most `USER_NAMES` names, and all users together `NODE_NAMES`. If
-a further user needs room, the user with the most names loses the longest unused one; so an attacker
-with many names takes none from users with few.
+Memory is limited: each user has at most `USER_NAMES` names, and all users together `NODE_NAMES`. If
+the table is full, the user with the most names loses the longest unused name; so an attacker with
+many names takes no names from other users.
 
-Times are seconds since the epoch, because names outlive the process. The host makes each `Change`
-durable.
+Times are seconds since the epoch, because names outlive the process. The host stores each `Change`
+durably.
 """
 
 import math
@@ -27,7 +27,7 @@ from specs.reply_code import Code
 
 @attrs.frozen(slots=True)
 class Owner:
-    """A user, identified only by issuer and name together."""
+    """A user who owns runtime names, identified by issuer and user name together."""
 
     issuer: str
     user: str
@@ -35,12 +35,13 @@ class Owner:
 
 @attrs.frozen(slots=True)
 class NameKept:
-    """The name of a runtime that belongs to a user.
+    """A runtime name with the user who owns it.
 
     Attributes:
         runtime: The name: address of the runtime.
-        left: Time at which its last session ended; infinity: it has a session.
-        is_released: Whether it becomes free when its session ends.
+        owner: The user.
+        left: Time at which the last session with the name ended; infinity: a session is open.
+        is_released: Whether the name becomes free when its session ends.
     """
 
     runtime: str
@@ -55,7 +56,7 @@ class NameKept:
 
 @attrs.frozen(slots=True)
 class NameForgotten:
-    """The removal of a name, which belongs to nobody any more."""
+    """The removal of a runtime name from the table: no user owns it any more."""
 
     runtime: str
 
@@ -64,7 +65,7 @@ Change: TypeAlias = NameKept | NameForgotten
 
 
 class RuntimeNames:
-    """The names of one node: at most `each` of one user, and `together` of all users."""
+    """The owned runtime names of one node: at most `each` per user, and `together` of all users."""
 
     def __init__(self, each: int = USER_NAMES, together: int = NODE_NAMES) -> None:
         self._each, self._together = each, together
@@ -77,16 +78,16 @@ class RuntimeNames:
         return len(self._names)
 
     def owner_of(self, runtime: str) -> Owner | None:
-        """Return the user that a name belongs to, or None."""
+        """Return the user who owns a name, or None."""
         name = self._names.get(runtime)
         return None if name is None else name.owner
 
     def restore(self, kept: Iterable[NameKept], in_use: Container[str], now: float) -> list[Change]:
-        """Take over the names of an earlier process; return the changes since then.
+        """Load the stored names of an earlier process; return the changes to be stored now.
 
         Args:
             kept: The stored names.
-            in_use: Runtimes whose sessions were stored, too.
+            in_use: Names of runtimes whose sessions were stored, too.
             now: Seconds since the epoch.
         """
         changes: list[Change] = []
@@ -97,7 +98,7 @@ class RuntimeNames:
         return [*changes, *self._sweep(now)]
 
     def refusal(self, runtime: str, owner: Owner | None, now: float) -> Refused | None:
-        """Return why a user may not open a session of a name, or None.
+        """Return the refusal of a session with a name that a user may not use, or None.
 
         Args:
             runtime: The name.
@@ -121,7 +122,7 @@ class RuntimeNames:
         return None
 
     def _user_is_full(self, runtime: str, owner: Owner, now: float) -> str | None:
-        """Return why a user may have no further name, or None."""
+        """Return the reason why a user may own no further name, or None."""
         names = [each for each in self._of_user(owner) if not each.is_over(now)]
         size = sum(len(each.runtime) for each in names)
         if len(names) < self._each and size + len(runtime) <= USER_NAME_BYTES:
@@ -131,7 +132,7 @@ class RuntimeNames:
         return f"this user has {len(names)} names of runtimes here; release one{advice}"
 
     def open_session(self, runtime: str, owner: Owner, now: float) -> list[Change]:
-        """Note that a user has opened a session of a name, which was not refused.
+        """Make a user the owner of a name whose session was opened; return the changes to store.
 
         Args:
             runtime: The name.
@@ -149,7 +150,7 @@ class RuntimeNames:
         return [*changes, name]
 
     def end_session(self, runtime: str, now: float) -> list[Change]:
-        """Note that a name no longer has a session.
+        """Note that the session with a name has ended; return the changes to store.
 
         Args:
             runtime: The name.
@@ -165,10 +166,10 @@ class RuntimeNames:
         return [*self._sweep(now), name]
 
     def release(self, runtime: str, owner: Owner) -> tuple[Code, list[Change]]:
-        """Release a name; return the result as a code, with the changes.
+        """Release a name of a user; return a result code, and the changes to store.
 
-        OK: the name is free; ACCEPTED: it becomes free when its session ends; NOT_FOUND: it is no
-        name of this user. Idempotent while the name has a session.
+        OK: the name is free. ACCEPTED: the name becomes free when its session ends. NOT_FOUND: the
+        user does not own the name. Idempotent while the name has a session.
 
         Args:
             runtime: The name.
@@ -215,7 +216,7 @@ class RuntimeNames:
             del self._of[held.owner]
 
     def _recount(self, owner: Owner, before: int, count: int) -> None:
-        """Note how many names a user has."""
+        """Update the grouping of users by their number of names."""
         if before:
             del self._with[before][owner]
             if not self._with[before]:
@@ -228,7 +229,7 @@ class RuntimeNames:
         return [NameForgotten(runtime)]
 
     def _sweep(self, now: float) -> list[Change]:
-        """Forget the names whose time is over; the longest unused ones come first."""
+        """Forget the names that have not been used for `NAME_LIFE` seconds."""
         changes: list[Change] = []
         while self._idle:
             first = next(iter(self._idle))
@@ -248,7 +249,10 @@ class RuntimeNames:
         return is_over or self._spare() is not None
 
     def _spare(self) -> str | None:
-        """Return the longest unused name of the user with the most names; None: all are in use."""
+        """Return the name to remove if the table is full; None: all candidates are in use.
+
+        It is the longest unused name of the user with the most names.
+        """
         user = next(iter(self._with[max(self._with)]))
         oldest = min(self._of_user(user), key=lambda name: name.left)
         return None if oldest.left == math.inf else oldest.runtime

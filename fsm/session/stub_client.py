@@ -1,23 +1,22 @@
-"""The session of a message node's stub (3.2, STB-03..09, STB-17, C-66).
+"""Stub of a runtime to a message node: connection, session, queue (STB-03..09, STB-17, C-66).
 
-The first message connects; while there is no session, messages queue in order. A lost link is
-dialled again at once and then with growing pauses, and the session is re-opened with its token, so
-that the node keeps its data. A node that has forgotten the session (410) gives a new one, and the
-runtime claims and registers again: until the runtime reports that it has finished, only its
-requests for that are sent. A node that challenges the runtime's key gets the request again, with a
-proof, once for each request. The node's statement about the runtime is renewed in time. A requested
-disconnect is final: later messages are refused, nothing reconnects (I-S10). So is a lasting refusal
-of the session of the own node: another login has taken over the session, its name is another
-user's, policy forbids it, or no login helps.
+A stub connects a runtime to a node. Its first message opens the connection; without a session,
+messages queue in order. After a lost connection the stub dials again, at once and then with growing
+pauses, and re-opens the session with its token, so that the node keeps the session's data. If the
+node has lost the session (410), the stub opens a new session, and the runtime claims its addresses
+and registers again; until it has finished, the stub sends only the requests for that. If the node
+demands a proof of the runtime's key, the stub repeats its request with a proof. It renews the
+node's statement about the runtime before that expires. After a requested disconnect, messages are
+refused and nothing reconnects (I-S10). The same happens if the runtime's node refuses the session
+for good: another login took over, the name is another user's, policy or login forbid the session.
 
 A node states how many messages a second it accepts. The stub sends no more, so no messages wait
-unread in the buffers of the link; messages above the rate wait here, in order, and leave in slices.
+unread in the buffers of the connection; other messages wait here and are sent in small groups.
 
-If there can be no session, all unanswered requests are answered 503, or with the node's refusal if
-that is lasting; messages for which the queue has no room are answered 503, too, the newest first,
-with the seconds after which there is room.
+If no session is possible, all waiting requests are answered 503, or with the node's lasting
+refusal. If the queue is full, new requests are answered 503 with the seconds until room is free.
 
-`StubMirror` compares the steps that a stub in a sandbox reports with its tables (OBS-06).
+`StubMirror` checks the state machine transitions that a stub in a sandbox reports (OBS-06).
 """
 
 import math
@@ -42,13 +41,14 @@ from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropR
 
 @attrs.frozen(slots=True)
 class SessionAnswered:
-    """The node's answer to a session control.
+    """The node's answer to a session control request (open, re-open, renew, ping, close).
 
     Attributes:
         token: The session's token, if the answer contains one.
+        why: The reason of a refusal.
         is_emptied: Whether the node has lost the addresses and subscriptions of the session.
         is_recovered: Whether no waiting message was lost; None: unknown.
-        missing: Number of messages for it that were given up, as far as the node knows.
+        missing: Number of lost messages to the runtime, as far as the node knows.
         is_lasting: Whether another attempt is useless, whatever the code.
         is_passing: Whether the node has stated when another attempt may succeed.
         login: Hash of the login token that was presented; empty: none.
@@ -73,7 +73,7 @@ class SessionAnswered:
 
     @property
     def is_anew(self) -> bool:
-        """True if the addresses and subscriptions of the session must be set again."""
+        """True if the runtime must restore its addresses and subscriptions in the session."""
         return self.method is SessionMethod.OPEN or self.is_emptied
 
     @property
@@ -83,63 +83,66 @@ class SessionAnswered:
 
 
 class StubPort(Protocol):
-    """The calls of a node stub's core to its host; none of them calls the core."""
+    """Calls of `StubClientCore` to its host, which does the input and output; none calls the core.
+
+    A link is a network connection to the node.
+    """
 
     def step(self, step: Step) -> None:
-        """Trace a step, and report that of the connection."""
+        """Trace a state machine transition; also report transitions of the connection."""
 
     def dial(self) -> None:
-        """Open a link to the node: `dialled` or `lose_link` follows."""
+        """Open a link to the node; then call `dialled`, or `lose_link` on failure."""
 
     def hang_up(self) -> None:
-        """Stop dialling, or close the link; no input follows."""
+        """Stop dialling, or close the link, without a report."""
 
     def ask(
         self, method: SessionMethod, token: str | None = None, challenge: str | None = None
     ) -> None:
-        """Send a session control over the link: `take_answer` follows.
+        """Send a session control request; pass the answer to `take_answer`.
 
         Args:
-            method: The control.
-            token: Token of the session; None: none, or that of a login.
-            challenge: The text to sign, for a repeated request; the tokens are the same.
+            method: The method of the request.
+            token: Token of the session; None: none, or the token of a login.
+            challenge: The text to sign, if the request is repeated with a proof of the key.
         """
 
     def write(self, message: Message) -> None:
-        """Send a message over the link: `note_written` follows, or `forget`."""
+        """Send a message over the link; then call `note_written`, or `forget` on failure."""
 
     def queued(self, message: Message) -> None:
         """Trace that a message waits for the session."""
 
     def released(self, message: Message) -> None:
-        """Trace that a message no longer waits; its outcome follows."""
+        """Trace that a message no longer waits, since it will now be sent or refused."""
 
     def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Answer a request instead of sending it.
+        """Answer a request with an error instead of sending it.
 
         Args:
             message: The request.
             code: Code of the answer.
-            why: Reason.
+            why: The reason.
             retry_after: Seconds until another attempt may succeed; None: unknown, or never.
         """
 
     def drop(self, message: Message, reason: DropReason) -> None:
-        """Trace that a message ends here, for one recorded reason (OBS-06)."""
+        """Trace that a message is dropped, with the reason (OBS-06)."""
 
     def ended(self) -> None:
-        """Answer the request for a disconnect: the stub may be undeployed."""
+        """Answer the request for a disconnect, since the stub may be undeployed now."""
 
 
 class _StubOutbox:
-    """Two queues in order of arrival, both bounded (STB-17, I-S9).
+    """Queues of a stub's outgoing messages, all limited and in order of arrival (STB-17, I-S9).
 
     Attributes:
-        waiting: Messages that wait for the session, or for the rate of the node.
-        unwritten: Messages that the link has and did not write yet.
-        held_back: Messages that wait until the runtime has renewed its session.
+        waiting: Messages that wait for the session, or for the rate limit of the node.
+        unwritten: Messages that were given to the link and that it has not sent yet.
+        held_back: Messages that wait until the runtime has restored its data at the node.
         rate: The rate that the node accepts; None: not stated.
     """
 
@@ -156,21 +159,21 @@ class _StubOutbox:
         return len(self.waiting) + len(self.held_back)
 
     def has_room(self) -> bool:
-        """Return whether one more message may wait for the session."""
+        """Return whether the queue of waiting messages has room for another message."""
         return len(self) < limits.STUB_QUEUE
 
     def wait(self, message: Message) -> None:
-        """Let a message wait for the session."""
+        """Queue a message until the session is open or the rate limit permits."""
         self.waiting.append(message)
         self._port.queued(message)
 
     def hold(self, may_go: Callable[[Message], bool]) -> None:
-        """Hold back the waiting messages that may not be sent yet."""
+        """Move waiting messages that may not be sent during the restoration to `held_back`."""
         self.held_back.extend(each for each in self.waiting if not may_go(each))
         self.waiting = deque(each for each in self.waiting if may_go(each))
 
     def hold_back(self, message: Message) -> None:
-        """Hold back one more message, unless too many wait already."""
+        """Queue a message in `held_back`, or refuse it if too many messages wait."""
         if self.has_room():
             self.held_back.append(message)
             self._port.queued(message)
@@ -178,22 +181,22 @@ class _StubOutbox:
             self.overflow(message, limits.STUB_QUEUE)
 
     def end_hold(self) -> None:
-        """Let the held messages wait for their turn."""
+        """Move the messages in `held_back` to the end of the waiting messages."""
         self.waiting.extend(self.held_back)
         self.held_back.clear()
 
     def refuse_held(self) -> None:
-        """Refuse the held messages."""
+        """Refuse the messages in `held_back`."""
         held, self.held_back = self.held_back, deque()
         for message in held:
             self._port.released(message)
             self.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, limits.RETRY_AFTER)
 
     def keep_to(self, rate: Rate | None) -> None:
-        """Send no more messages than a node accepts; the bucket outlives a re-open.
+        """Set the rate limit for sending to what the node accepts.
 
-        The node counts session controls, too, and has another clock: a part of the rate is reserved
-        for that.
+        A fraction of the rate is kept in reserve, since the node also counts session control
+        requests and has another clock.
 
         Args:
             rate: The rate that the node accepts; None: not stated.
@@ -208,7 +211,7 @@ class _StubOutbox:
             self._bucket = TokenBucket(rate.per_second * limits.PACE_SHARE, burst)
 
     def write(self, message: Message, now: float) -> None:
-        """Give a message to the link when its turn comes, unless too many are waiting."""
+        """Give a message to the link, or queue the message, or refuse it if queues are full."""
         if len(self.unwritten) >= limits.OUTBOX_MESSAGES:
             self.overflow(message, limits.OUTBOX_MESSAGES)
         elif not self.waiting and self._may_send(now):
@@ -227,23 +230,26 @@ class _StubOutbox:
         return limits.RETRY_AFTER if self.rate is None else len(self.waiting) / self.rate.per_second
 
     def pause(self, now: float) -> float:
-        """Return the seconds until a slice of waiting messages may leave; infinity: none waits."""
+        """Return the seconds until the next group of waiting messages may be sent.
+
+        Infinity: no message waits for the rate limit.
+        """
         if not self.waiting or self._bucket is None:
             return math.inf
         return max(self._bucket.pause(now), limits.PACE_SLICE)
 
     def forget_written(self, count: int) -> None:
-        """Forget the oldest messages given to the link, which it has sent."""
+        """Forget the oldest messages given to the link, which have been sent."""
         for _ in range(min(count, len(self.unwritten))):
             self.unwritten.popleft()
 
     def unwritable(self, message: Message) -> None:
-        """Forget a message that no link can take."""
+        """Forget a message that cannot be sent over any link."""
         if message in self.unwritten:
             self.unwritten.remove(message)
 
     def flush(self, now: float) -> None:
-        """Give waiting messages to the link, oldest first, as far as the node accepts them."""
+        """Give waiting messages to the link, oldest first, as far as the rate limit permits."""
         while self.waiting and self._may_send(now):
             message = self.waiting.popleft()
             self.unwritten.append(message)
@@ -251,7 +257,7 @@ class _StubOutbox:
             self._port.write(message)
 
     def keep(self) -> None:
-        """Take back the messages that the link did not send before it broke; they wait first."""
+        """Queue the messages that a broken link did not send, before all other messages."""
         for message in self.unwritten:
             self._port.queued(message)
         self.waiting.extendleft(reversed(self.unwritten))
@@ -261,7 +267,7 @@ class _StubOutbox:
     def refuse_all(
         self, why: str, code: Code = Code.UNAVAILABLE, retry_after: float | None = None
     ) -> None:
-        """Refuse all messages that wait."""
+        """Refuse all waiting messages."""
         self.end_hold()
         waiting, self.waiting = self.waiting, deque()
         for message in waiting:
@@ -271,14 +277,14 @@ class _StubOutbox:
     def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Give up a message that cannot be sent: only requests are answered."""
+        """Answer a request that cannot be sent with an error; drop any other message."""
         if message.is_request:
             self._port.refuse(message, code, why, retry_after)
         else:
             self._port.drop(message, DropReason.SESSION_GONE)
 
     def overflow(self, message: Message, limit: int, delay: float = limits.RETRY_AFTER) -> None:
-        """Give up a message for which a full queue has no room."""
+        """Refuse or drop a message because its queue is full."""
         if message.is_request:
             why = f"{limit} messages wait for the message node already"
             self._port.refuse(message, Code.UNAVAILABLE, why, delay)
@@ -287,7 +293,7 @@ class _StubOutbox:
 
 
 class _Backoff:
-    """Counts attempts: the first is made at once, later ones after pauses that double.
+    """Computes the pauses between attempts to connect: none before the first, then doubling.
 
     Attributes:
         tries: Number of attempts since the last success.
@@ -299,22 +305,21 @@ class _Backoff:
 
     @property
     def is_over(self) -> bool:
-        """True if all attempts have been made after which a message may still wait."""
+        """True if so many attempts have failed that messages no longer wait for the next."""
         return self.tries >= limits.RECONNECT_TRIES
 
     def attempt(self) -> None:
-        """Count an attempt."""
+        """Count an attempt to connect."""
         self.tries = min(self.tries + 1, limits.RECONNECT_TRIES)
 
     def succeed(self) -> None:
-        """Reset the count."""
+        """Reset the count of attempts, since the connection succeeded."""
         self.tries = 0
 
     def count_loss(self, lasted: float) -> None:
-        """Note the loss of a link that lasted some seconds.
+        """Count the loss of a link that lasted some seconds.
 
-        A link that never lasts longer than a first pause is no success; otherwise it would be
-        dialled again and again at once.
+        Links that are lost very soon count as failed attempts, so that the pauses grow.
         """
         if lasted >= limits.RECONNECT_BASE:
             self._relapses = 0
@@ -323,9 +328,10 @@ class _Backoff:
         self._relapses = min(self._relapses + 1, limits.RECONNECT_TRIES)
 
     def pause(self, jitter: float) -> float:
-        """Return the seconds before the next attempt: between half of the pause and all of it.
+        """Return the seconds before the next attempt.
 
-        The jitter spreads the attempts of many stubs that lost the same peer.
+        The random `jitter` shortens the pause by up to a half, so that many stubs that lost the
+        same node do not connect at the same time.
         """
         if self.tries == 0:
             return 0.0
@@ -344,7 +350,7 @@ _ASKING: Final = frozenset({machines.LinkState.OPENING, machines.LinkState.PROVI
 """States in which the session is requested."""
 
 _RENEWALS: Final = frozenset({MessageType.SUBSCRIBE, MessageType.CREATE, MessageType.UPDATE})
-"""The requests by which a runtime claims addresses, sets paths, and registers."""
+"""Types of the requests by which a runtime claims addresses, subscribes, and registers."""
 
 _NOT_RENEWED: Final = "the message node has been started again, and has not everything back yet"
 
@@ -353,12 +359,14 @@ _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 
 
 class StubClientCore:
-    """One node stub: an entity of `stub_connection`, and one of `node_link`.
+    """Stub of a runtime to one message node: keeps the session open, queues and sends messages.
+
+    It has two state machines, `stub_connection` and `node_link`.
 
     Attributes:
-        sessions: Number of sessions it has opened; a re-open counts only if the node was restarted
-            and has lost the session's data.
-        link: The state of the link; None: not begun.
+        sessions: Number of opened sessions; a re-opened session counts only if the node has lost
+            the session's data.
+        link: The state of the network connection; None: not begun.
     """
 
     def __init__(
@@ -372,18 +380,17 @@ class StubClientCore:
         may_end: bool = False,
         is_again: bool = False,
     ) -> None:
-        """Construct the stub; `begin` takes its first step.
+        """Construct the stub; call `begin` before anything else.
 
         Args:
             url: The stub's address.
-            port: Its host.
-            jitter: Returns a random number between 0 and 1, which spreads the attempts of many
-                stubs.
+            port: The host.
+            jitter: Returns a random number between 0 and 1, to spread the attempts of many stubs.
             token: Token of an earlier stub's session, which is re-opened.
-            owner: The runtime, if it has addresses at the node, which it claims again once the node
-                has lost them; None: it has none.
-            may_end: Whether a lasting refusal ends it for good, like the refusal of a runtime by
-                its node.
+            owner: The runtime, if it has addresses at the node, which it claims again after the
+                node has lost them; None: it has none.
+            may_end: Whether the stub stays and refuses all messages after a lasting refusal, as the
+                stub to the runtime's own node does.
             is_again: Whether an earlier stub had a session, and the runtime had data at the node.
         """
         self.sessions = 0
@@ -412,44 +419,44 @@ class StubClientCore:
 
     @property
     def state(self) -> machines.State | None:
-        """The connection's state."""
+        """The state of the connection to the node, or None before `begin`."""
         state = self._entity.state
         return None if state is None else machines.State(state)
 
     @property
     def has_session(self) -> bool:
-        """Whether there is a session to re-open; otherwise a new one is requested."""
+        """Whether the stub has the token of a session to re-open."""
         return self._token is not None
 
     @property
     def queued(self) -> int:
-        """The number of messages that wait for the session, or for the rate of the node."""
+        """The number of messages that wait for the session, or for the rate limit of the node."""
         return len(self._outbox)
 
     @property
     def held(self) -> int:
-        """The number of messages that wait, or were given to the link and not written yet."""
-        # Messages held back leave room for the requests that they wait for.
+        """The number of messages that are not sent yet, without those that wait for restoration."""
+        # Those are left out so that the requests which restore the data find room.
         return len(self._outbox.waiting) + len(self._outbox.unwritten)
 
     @property
     def pace(self) -> Rate | None:
-        """The rate that the node accepts, while messages wait for it; None: none waits."""
+        """The rate of messages that the node accepts while the session is open; None: unknown."""
         return self._outbox.rate if self.link in _TALKING else None
 
     def begin(self) -> None:
-        """Take the first step."""
+        """Start the state machine of the connection."""
         self._step(machines.Trigger.CONSTRUCTED)
 
     def deadline(self) -> float:
-        """Return when `time_over` is due."""
+        """Return the time at which `time_over` must be called next."""
         hold = self._hold_until if self._outbox.held_back else math.inf
         return min(self._until, self._give_up, self._renew_at, self._slice_at, hold)
 
     # ---- messages
 
     def send(self, message: Message, now: float) -> None:
-        """Send a message to the node as soon as possible, or refuse it."""
+        """Send, queue or refuse a message to the node."""
         if self.link is machines.LinkState.RENEWING and not self._is_renewal(message):
             if now >= self._hold_until:
                 self._outbox.refuse(message, Code.UNAVAILABLE, _NOT_RENEWED, limits.RETRY_AFTER)
@@ -475,15 +482,15 @@ class StubClientCore:
         self._set_slice(now)
 
     def note_written(self, count: int) -> None:
-        """Forget the oldest messages of `write`, which the link has sent."""
+        """Note that the link has sent the oldest `count` messages that were given to `write`."""
         self._outbox.forget_written(count)
 
     def forget(self, message: Message) -> None:
-        """Forget a message of `write` that no link can take; the host tells its sender."""
+        """Forget a message given to `write` that cannot be sent; the host tells the sender."""
         self._outbox.unwritable(message)
 
     def end_renewal(self, session: int, now: float) -> None:
-        """Release the messages that waited until the runtime had renewed its session.
+        """Send the messages that waited until the runtime had restored its data at the node.
 
         Args:
             session: Number of the session, as counted by `sessions`.
@@ -498,7 +505,7 @@ class StubClientCore:
             self._set_slice(now)
 
     def _is_renewal(self, message: Message) -> bool:
-        """Return whether a message renews the runtime's data at the node."""
+        """Return whether a message restores the runtime's data at the node after a loss."""
         source, owner = message.body.get("source"), self._owner or ""
         return (
             message.type in _RENEWALS
@@ -512,7 +519,7 @@ class StubClientCore:
         return self._backoff.is_over and now < self._tried + limits.RECONNECT_BASE
 
     def _set_slice(self, now: float) -> None:
-        """Set the time of the next slice of messages that wait for the rate of the node."""
+        """Set the time to send the next group of messages that wait for the node's rate limit."""
         if self.link not in _TALKING:
             self._slice_at = math.inf
         elif self._slice_at == math.inf and self._outbox.waiting:
@@ -521,7 +528,7 @@ class StubClientCore:
     # ---- link and session
 
     def connect(self, now: float) -> None:
-        """Connect without waiting for a first message (C-66)."""
+        """Open the connection and session if that was not done yet (C-66)."""
         if self.link is None:
             self._step(machines.Trigger.CONNECT)
             self._last_loss = ""
@@ -538,7 +545,7 @@ class StubClientCore:
         self._port.dial()
 
     def dialled(self, now: float) -> None:
-        """Request the session, since the link is open."""
+        """Request the session from the node, since the link is open now."""
         if self.link is not machines.LinkState.DIALLING:
             self._port.hang_up()
             return
@@ -553,7 +560,7 @@ class StubClientCore:
             self._port.ask(SessionMethod.REOPEN, self._token)
 
     def take_answer(self, answer: SessionAnswered, now: float) -> None:
-        """Take the node's answer to a session control."""
+        """Handle the node's answer to a session control request."""
         if answer.code < FIRST_FINAL:
             return
         match answer.method:
@@ -594,7 +601,10 @@ class StubClientCore:
             self._hang_up(why, now)
 
     def _is_final(self, answer: SessionAnswered, now: float) -> bool:
-        """Return whether a refusal is lasting; so are refusals of many logins for some time."""
+        """Return whether the node's refusal of the session is final, so that retries are useless.
+
+        Repeated refusals of several logins over some time count as final, too.
+        """
         if answer.is_passing:
             return False
         if answer.code == Code.UNAUTHENTICATED and answer.login:
@@ -606,7 +616,7 @@ class StubClientCore:
         return answer.is_lasting or answer.code == Code.FORBIDDEN or is_hopeless
 
     def _give_up_session(self, why: str, code: Code) -> None:
-        """End for good: refuse all messages with the reason, and do not try again."""
+        """End the session for good: refuse all messages, and do not connect again."""
         self._stop_timers()
         self._end_code, self._last_loss, self._token = code, why, None
         self._step_link(machines.LinkTrigger.END, why)
@@ -647,7 +657,9 @@ class StubClientCore:
         self._outbox.flush(now)
 
     def note_statement(self, life: float, now: float) -> None:
-        """Plan the renewal of the node's statement about the runtime's key; before `take_answer`.
+        """Plan the renewal of the node's statement about the runtime's key.
+
+        The host calls this before `take_answer`.
 
         Args:
             life: Seconds until the statement expires.
@@ -656,14 +668,14 @@ class StubClientCore:
         self._renew_at = now + max(life / 2, STATEMENT_RETRY)
 
     def note_life(self, now: float) -> None:
-        """Note that a frame came over the link, so the node is alive."""
+        """Note that data came over the link, so the node is alive."""
         if self.link is machines.LinkState.PINGING:
             self._step_link(machines.LinkTrigger.HEARD)
         if self.link in {machines.LinkState.OPEN, machines.LinkState.RENEWING}:
             self._until = now + self._link_life.patience
 
     def lose_link(self, why: str, now: float) -> None:
-        """Dial again after a pause, if the link is wanted: it is lost, or did not open."""
+        """Handle that the link was lost, or did not open: dial again after a pause if needed."""
         match self.link:
             case machines.LinkState.CLOSING:
                 self._end(why)
@@ -702,7 +714,7 @@ class StubClientCore:
     # ---- time and the end
 
     def time_over(self, now: float) -> None:
-        """Handle all deadlines that are over; do nothing before."""
+        """Handle the deadline that has passed, if any."""
         if now >= self._slice_at:
             self._slice_at = math.inf
             self._outbox.flush(now)
@@ -731,7 +743,7 @@ class StubClientCore:
             case machines.LinkState.PINGING | machines.LinkState.RENEWING if (
                 now > self._until + limits.LATE
             ):
-                # This call is late: the answer of the node may not be read yet.
+                # The host called too late: the answer of the node may not be read yet.
                 self._until = now + min(now - self._until, limits.PONG_TIMEOUT)
             case machines.LinkState.PINGING | machines.LinkState.RENEWING as link:
                 asked = (
@@ -785,7 +797,7 @@ class StubClientCore:
         self._port.step(step)
 
 
-# ---- steps that a stub in a sandbox reports
+# ---- state machine transitions that a stub in a sandbox reports
 
 
 _RESTS: Final = {
@@ -793,11 +805,11 @@ _RESTS: Final = {
     machines.State.IN_PROGRESS: machines.Trigger.ESTABLISH_FAILED,
     machines.State.LIVE: machines.Trigger.CLOSED,
 }
-"""The last step of a connection whose sandbox has ended."""
+"""The last trigger for the connection of a stub whose sandbox has ended."""
 
 
 class StubMirror:
-    """Repeats the reported steps of an untrusted stub by the tables of its machines.
+    """Checks the state machine transitions that an untrusted stub reports, and repeats them here.
 
     Args:
         stub: Address of the stub.
@@ -814,16 +826,16 @@ class StubMirror:
         return None if state is None else machines.State(state)
 
     def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
-        """Take a step that the stub reports.
+        """Check and repeat a transition that the stub reports.
 
         Args:
-            machine: Name of the machine.
+            machine: Name of the state machine.
             cause: The trigger.
             target: The new state.
             why: The reason, for the trace.
 
         Raises:
-            UndeclaredTransitionError: No row of the table leads there.
+            UndeclaredTransitionError: The state machine has no such transition.
         """
         entity = self._link if machine == machines.NODE_LINK.name else self._connection
         if machine != entity.table.name or cause not in set(entity.table.triggers):
@@ -834,7 +846,7 @@ class StubMirror:
         return step
 
     def rest(self, why: str) -> list[Step]:
-        """End the link, then the connection, of a stub whose sandbox has ended."""
+        """Return the last transitions of link and connection when the stub's sandbox has ended."""
         steps: list[Step] = []
         if self._link.state in _TALKING:
             steps.append(self._link.step(machines.LinkTrigger.LOST, why))

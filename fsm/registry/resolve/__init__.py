@@ -1,1 +1,1 @@
-"""The route to an address: links, stubs, cached records."""
+"""Look-up of the route to an address: cached registry records, stubs, direct links."""

@@ -1,8 +1,9 @@
-"""Records read elsewhere: their cache, and the owners of addresses (RES-03, REG-13, I-B10, S1).
+"""Cache of registry records, and look-up of the owners of addresses (RES-03, REG-13, I-B10, S1).
 
-The Message BUS asks for the owner of an address from which a peer sends. The owner's record is read
-by the node path, and remembered as long as it is valid. A disconnected record names its owner, too:
-a runtime that has lost its node can still send by its links.
+The Message BUS asks which runtime owns an address from which a peer sends over a link. The record
+of the address is read from its domain registry through the node, and the owner is remembered as
+long as the record is valid. The owner in a disconnected record counts, too: a runtime that has lost
+its node can still send by its links.
 """
 
 import math
@@ -22,39 +23,38 @@ _CAPACITY: Final = 4096
 
 
 _Entry: TypeAlias = tuple[Record | None, float, bool]
-"""An answer: a record or None; until when it is valid; whether it was reported.
-
-Answers under way may be older than a report, which comes without a request.
+"""What is known of an entity's record: the record or None; the time until which this is valid;
+whether a status report said so. Answers that come after a report may be older than the report.
 """
 
 
 class RecordCache:
-    """Records by entity; the absence of a record is remembered for a short time."""
+    """Cache of registry records by address; also remembers for a short time that none exists."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def is_known(self, entity: str, now: float) -> bool:
-        """Return whether an answer is known, even a negative one, so that no request is needed."""
+        """Return whether the cache knows the record of an address, or that no record exists."""
         return now < self.good_until(entity)
 
     def find(self, entity: str, now: float) -> Record | None:
-        """Return the record that is remembered, or None."""
+        """Return the record of a hyperty or object from the cache, or None."""
         return self._entries[entity][0] if self.is_known(entity, now) else None
 
     def good_until(self, entity: str) -> float:
-        """Return until when the answer about an entity is valid."""
+        """Return the time until which the cache's knowledge about a hyperty or object is valid."""
         return self._entries[entity][1] if entity in self._entries else -math.inf
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
-        """Remember an answer, unless a newer report came shortly before."""
+        """Store a record, or that none exists, unless a newer status report came shortly before."""
         if self.is_known(entity, now) and self._entries[entity][2]:
             return
         seconds = NEGATIVE_CACHE if record is None else record.expires
         self._keep(entity, (record, now + seconds, False))
 
     def away(self, entity: str, now: float) -> None:
-        """Note that a record is not live; answers to earlier requests are invalid."""
+        """Note a report that a record is not live; answers to earlier requests are ignored."""
         self._keep(entity, (None, now + REPLY_TIMEOUT, True))
 
     def forget(self, entity: str) -> None:
@@ -68,15 +68,15 @@ class RecordCache:
             self._entries.popitem(last=False)
 
     def forget_runtime(self, runtime: str) -> None:
-        """Forget all records of a runtime, since no link could be set up by them."""
+        """Forget all records of a runtime, since a link could not be set up with their data."""
         for entity, (record, *_) in list(self._entries.items()):
             if record is not None and record.runtime == runtime:
                 del self._entries[entity]
 
 
 _Owner: TypeAlias = tuple[str | None, float, float]
-"""The owner, or None without a record; until when it is not read again; and until when it is
-valid.
+"""The owner, or None if no record exists; the time until which it is not read again; the time
+until which it is valid.
 """
 
 _NO_OWNER: Final = (None, -math.inf, -math.inf)
@@ -84,12 +84,13 @@ _NO_OWNER: Final = (None, -math.inf, -math.inf)
 
 @attrs.define(slots=True)
 class _Question:
-    """A record that is being read, or is to be read once more.
+    """The state of reading one record to find the owner of an address.
 
     Attributes:
-        is_first: Whether a missing record is read again: it may be in transit.
-        is_stale: Whether the record has changed since it was requested.
-        again: Time of the next read.
+        is_first: Whether no record was missing so far; a missing record is read a second time,
+            since the registration may still be on its way.
+        is_stale: Whether the record may have changed since it was requested.
+        again: Time of the second read.
     """
 
     is_first: bool = True
@@ -98,11 +99,11 @@ class _Question:
 
 
 class AddressOwners:
-    """The known owners of addresses, for one runtime.
+    """Finds and remembers which runtimes own the addresses from which peers send over links.
 
     Args:
         port: The host.
-        records: The records of remote entities that were read for other reasons.
+        records: The records of remote hyperties and objects that were read for other reasons.
     """
 
     def __init__(self, port: RoutesPort, records: RecordCache) -> None:
@@ -113,7 +114,7 @@ class AddressOwners:
         self._alarms: Final = Alarms[str]()
 
     def ask(self, entity: str, remote: str, now: float) -> None:
-        """Answer with the owner of an entity from which `remote` sends, or read its record."""
+        """Report the owner of an address from which `remote` sends; read the record if needed."""
         owner, fresh_until, until = self._known.get(entity, _NO_OWNER)
         if now < (until if owner == remote else fresh_until):
             self._port.set_owner(entity, owner)
@@ -126,7 +127,7 @@ class AddressOwners:
             self._port.read_owner(entity)
 
     def read(self, entity: str, record: Record | None, now: float, *, is_answered: bool) -> None:
-        """Take the record of an entity; a missing record is read once more.
+        """Handle the result of reading a record; a missing record is read once more.
 
         If no registry answers, no owner is reported: the Message BUS has a deadline of its own.
         """
@@ -147,12 +148,12 @@ class AddressOwners:
             self._keep(entity, None if record is None else record.runtime, now, now + life)
 
     def compare(self, entity: str, record: Record | None) -> None:
-        """Take a record that was read for another reason; the owner may have changed."""
+        """Check the known owner against a record that was read for another reason."""
         if record is not None and self._known.get(entity, (record.runtime,))[0] != record.runtime:
             self.doubt(entity)
 
     def doubt(self, entity: str) -> None:
-        """Note that a record may have changed, so its owner must be read again."""
+        """Forget the owner of a hyperty or object whose record may have changed."""
         question = self._asked.get(entity)
         if question is not None and question.again == math.inf:
             question.is_stale = True
@@ -160,7 +161,7 @@ class AddressOwners:
             self._port.forget_owner(entity)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called next."""
         return self._alarms.deadline()
 
     def tick(self, now: float) -> None:

@@ -1,26 +1,22 @@
 """The registry's table of P2P links, one entry per remote runtime (REG-04, RES-05..12, I-R8).
 
-An entry is written before any wait, so that only one set-up is under way for each remote runtime
-(RES-07, I-P7). Only the stubs' status events change its status (C-19). On the handler side the
-listeners of the link are set before `live` (I-P17). A lost link keeps its entry and its entities,
-and the requester must reconnect; when the tries are over, or on `failed`, everything that belongs
-to the entry is removed.
+One of the two runtimes requests a link (requester); the other accepts it (handler). An entry is
+added to the table before any wait, so that only one link is set up to each remote runtime (RES-07,
+I-P7). Only the status events of P2P stubs change its status (C-19). On the handler side the
+listeners of the link are set before it counts as live (I-P17). A lost link keeps its entry, and the
+requester must reconnect; after the last attempt, or a `failed` status, the entry is removed.
 
-No link is given up for one that may not come up (P2P-27). An entry keeps two links for a while, one
-of them as `beside`: our own request that yields to the link that the smaller runtime requests,
-until that link is live or has failed; or the peer's invitation to a new link while ours is live,
-until the new link is live or has failed. The handler does not accept the winner before our own
-request has reported that it yields: so at most one of the two links is live.
+No link is ended in favour of a link that may fail to be set up (P2P-27). So an entry may have a
+second link (`beside`) for a while. If both runtimes request a link at once, the request of the
+smaller runtime wins, and the other request waits (yields) until the winner is live or has failed.
+If the peer requests a new link while one is live, the old link stays until the new one is live. The
+handler does not accept the winner before this runtime's request yields, so only one is live.
 
-An entity is bound by its record, or by the other registry's list if a record confirms it. A message
-received over a link binds no entity: otherwise a peer could draw another's messages to itself by
-using its address once. Only a record moves an entity that is known to live elsewhere, or binds an
-entity of another domain than its runtime's.
-
-A list is a hint (T18): a peer could draw messages meant for others to itself by listing their
-addresses before this runtime has read the records. So an entity whose known record confirms the
-list is bound at once. For the others the records are read, a few at a time. Until then, and if a
-record contradicts the list, messages go by the node as if the entity had not been listed.
+An entity (a hyperty or data object) is bound to a link if its registry record names the remote
+runtime. Messages that come over a link bind no entity, and neither does the list of entities that
+the remote registry sends (T18): a peer could otherwise attract messages meant for others. Entities
+on the list whose record is known to confirm it are bound at once. For the others the records are
+read, a few at a time; until then their messages go by the node.
 """
 
 import math
@@ -46,7 +42,7 @@ from specs.limits import protocol
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
 from specs.trace import Op
 
-# The configuration of the registry's route search (C-49, RES-10, PFY-03).
+# Configuration of the search for routes (C-49, RES-10, PFY-03).
 
 
 class Topology(Enum):
@@ -56,12 +52,12 @@ class Topology(Enum):
     """The node of the other domain."""
 
     TRAPEZOID = "trapezoid"
-    """The node of the own domain, which forwards them."""
+    """The node of the runtime's own domain, which forwards them."""
 
 
 @attrs.frozen(slots=True)
 class ResolveConfig:
-    """The configuration of a runtime's registry.
+    """Configuration of a runtime's registry: domain, links, stubs.
 
     Attributes:
         runtime: Address of the runtime.
@@ -86,32 +82,39 @@ _WRITER: Final = "registry"
 
 
 class Deployment(Enum):
-    """The state of a requester's stub."""
+    """The state of the P2P stub that requests a link."""
 
     PLANNED = "planned"
+    """The stub will be deployed."""
+
     ORDERED = "ordered"
+    """The deployment of the stub has been requested."""
+
     AT_WORK = "at work"
+    """The stub has reported a status."""
 
 
 @attrs.define(slots=True)
 class LinkEntry:
-    """The link to one remote runtime.
+    """Link to one remote runtime, with the hyperties and data objects (entities) that it reaches.
 
     Attributes:
-        stub: Address of the own P2P stub: PQ for a requester, PH for a handler.
-        link: The link's address: PQ, or PC once the handler has named it.
-        life: The entity of the entry; only this class steps it.
-        plan: The deployment of a requester; None on the handler side.
-        url: Address that routes to the link; None until it was live once.
+        stub: Address of this runtime's P2P stub: the requester stub or the handler stub.
+        link: Address of the link: that of the requester stub, or a name that the handler gave.
+        life: State machine of the entry; only this class triggers its transitions.
+        plan: Data for the deployment of a requester stub; None on the handler side.
+        status: Status of the link, as its stub has reported it.
+        url: Address that routes to the link; None until the link was live once.
         has_listeners: Whether the listeners of a handler's link are set (I-P17).
-        awaits_listeners: Whether its link is live except for the missing listeners.
-        entities: The entities known to live there, in the order in which they became known (I-R8).
-        beside: The other link to the same runtime: our own request that yields to this link,
-            or an invitation to a link that replaces this one once it is live (P2P-27).
-        deployment: State of a requester's stub: at work once it has reported a status.
-        yields_due: Number of orders to yield that its stub has not confirmed yet.
-        until: Time of its next timer.
-        fails_at: Deadline for its link to become live for the first time.
+        awaits_listeners: Whether the link is live except for the missing listeners.
+        entities: The entities bound to the link, in the order in which they became known (I-R8).
+        beside: A second link to the same runtime: this runtime's request that yields, or a
+            new link, requested by the peer, that replaces this one when it is live (P2P-27).
+        deployment: State of the requester stub.
+        yields_due: Number of orders to yield that the requester stub has not confirmed yet.
+        tries: Number of attempts to reconnect since the link was live.
+        until: Time of the next attempt to reconnect, or of the removal.
+        fails_at: Deadline for the link to become live for the first time.
     """
 
     remote: str
@@ -134,38 +137,44 @@ class LinkEntry:
 
     @property
     def is_live(self) -> bool:
-        """True if messages may go by the link."""
+        """True if messages may be sent over the link."""
         return self.status is State.LIVE and self.url is not None
 
     @property
     def ends(self) -> "tuple[LinkEntry, ...]":
-        """The entry itself, and the one beside it, if any."""
+        """The link itself and, if any, the second link to the same runtime."""
         return (self,) if self.beside is None else (self, self.beside)
 
     def row_for(self, stub: str) -> "LinkEntry":
-        """Return the end of the link for a stub that asks for the row: a handler's newest end."""
+        """Return the second link if it belongs to the given stub, otherwise this link."""
         is_beside = self.beside is not None and self.beside.stub == stub
         return self.beside if self.beside is not None and is_beside else self
 
     @property
     def yielding(self) -> "LinkEntry | None":
-        """Our own request that waits until this link is live or has failed, or None."""
+        """This runtime's own request for a link that waits for the peer's link, or None."""
         is_own = self.beside is not None and self.beside.role is Role.REQUESTER
         return self.beside if is_own else None
 
     def is_held(self, stub: str) -> bool:
-        """Return whether a handler must wait for the row, since our own request may become live."""
+        """Return whether a handler stub must not accept this link yet.
+
+        The runtime's own request has not confirmed yet that it yields, and may become live.
+        """
         own = self.yielding
         return own is not None and own.yields_due > 0 and stub == self.stub
 
     @property
     def is_pending(self) -> bool:
-        """True if our own request is being set up; two such requests are a simultaneous open."""
+        """True if this runtime has requested the link and it is not live yet.
+
+        If the peer has done the same, both requests conflict (simultaneous open).
+        """
         setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
         return self.role is Role.REQUESTER and setting_up
 
     def begin(self, port: RoutesPort, now: float) -> None:
-        """Write the entry; called before any wait."""
+        """Start the state machine and the deadline of a new entry, and trace the entry."""
         was_asked = self.role is Role.HANDLER
         port.step(
             self.life.step(p2p_entry.Trigger.INVITED if was_asked else p2p_entry.Trigger.PLANNED)
@@ -174,9 +183,10 @@ class LinkEntry:
         self.trace(port, Op.ADD)
 
     def contest(self, own: str, link: str) -> Step:
-        """Take the peer's invitation to `link`; the new state says which link yields.
+        """Decide between this link and `link`, to which the peer invites.
 
-        The address of this runtime, `own`, decides ties.
+        The new state in the result says which link yields. If both were requested at once, the
+        addresses of the two runtimes decide; `own` is that of this runtime.
         """
         facts = {
             p2p_entry.Condition.OWN_REQUEST: self.is_pending,
@@ -187,7 +197,7 @@ class LinkEntry:
         return self.life.step(p2p_entry.Trigger.INVITED, f"to {link}", conditions)
 
     def go_live(self, port: RoutesPort) -> None:
-        """Route messages to the link, for the first time or again."""
+        """Mark the link as live, for the first time or again, so that messages use it."""
         old_status = self.status
         self._become_live()
         is_first = self.life.state is not p2p_entry.State.BOUND
@@ -197,10 +207,10 @@ class LinkEntry:
             port.link_up(self.remote, self.link)
 
     def yield_to(self, port: RoutesPort, winner: "LinkEntry", now: float) -> None:
-        """Give the entry to the winner of a simultaneous open, and wait beside it.
+        """Let the peer's request for a link win over this one, which waits as the second link.
 
-        A requester that is not deployed yet will not be deployed. One that is being deployed gets
-        the order to yield when it is at work.
+        If the requester stub is not deployed yet, it will not be. If the deployment is running, the
+        stub gets the order to yield afterwards.
         """
         winner.life, winner.entities = self.life, self.entities
         winner.fails_at = now + self.life.patience
@@ -212,14 +222,14 @@ class LinkEntry:
             port.suspend(self.stub, self.remote)
 
     def report_while_yielding(self, port: RoutesPort, value: State) -> None:
-        """Take a status of its stub while the link yields, or is about to."""
+        """Handle a status of the requester stub while its request waits for the peer's link."""
         is_first, self.deployment = self.deployment is not Deployment.AT_WORK, Deployment.AT_WORK
         self.yields_due -= value is State.YIELDING
         if is_first:
             port.suspend(self.stub, self.remote)
 
     def resume(self, port: RoutesPort, now: float) -> None:
-        """Become the entry's link again: the link that it yielded to has failed."""
+        """Continue this request, since the link to which it yielded has failed."""
         port.step(self.life.step(p2p_entry.Trigger.RESUMED))
         self.trace(port, Op.UPD)
         self.fails_at = now + self.life.patience
@@ -230,7 +240,7 @@ class LinkEntry:
             self.yields_due = 0
 
     def replace(self, port: RoutesPort, old: "LinkEntry") -> None:
-        """Take the place of a live link, since this one is live now."""
+        """Replace an older live link to the same runtime, since this link is live now."""
         self.life, self.entities = old.life, old.entities
         self._become_live()
         port.step(self.life.step(p2p_entry.Trigger.REPLACED, f"by {self.link}"))
@@ -244,7 +254,7 @@ class LinkEntry:
         self.until = self.fails_at = math.inf
 
     def lose(self, port: RoutesPort) -> None:
-        """Keep the entry of a link that is lost, even of one that was never live."""
+        """Mark the link as disconnected, and keep the entry, since the link may be restored."""
         old_status, self.status = self.status, State.DISCONNECTED
         self.awaits_listeners = False
         if self.life.state is p2p_entry.State.BOUND and old_status is State.LIVE:
@@ -252,24 +262,27 @@ class LinkEntry:
             port.link_down(self.remote)
 
     def sets_up(self, status: State) -> None:
-        """Wait for the stub, which has a deadline, while a link is set up or negotiated again."""
+        """Note that the stub sets up or renegotiates the link; the stub has its own deadline."""
         self.status, self.until = status, math.inf
         self.deployment = Deployment.AT_WORK
 
     def end(self, port: RoutesPort) -> None:
-        """Remove the entry."""
+        """End the state machine of the entry, trace the removal, and report it to the host."""
         port.step(self.life.step(p2p_entry.Trigger.ENDED))
         self.trace(port, Op.DEL)
         port.link_gone(self.remote)
 
     def trace(self, port: RoutesPort, op: Op) -> None:
-        """Trace the present values of the row."""
+        """Trace the current values of the entry."""
         value = f"{self.status} {self.url} {' '.join(self.entities)}"
         port.row(RowChanged(op, _TABLE, self.remote, value, _WRITER))
 
 
 def plan_of(record: Record) -> RequesterPlan | None:
-    """Return the plan for a link to a record's runtime, or None if it takes no links (RES-08)."""
+    """Return the data to request a link to a record's runtime, or None (RES-08).
+
+    None: the record has no valid P2P stubs, so the runtime accepts no links.
+    """
     if not record.p2p_handler or not record.p2p_requester:
         return None
     if address.is_other_stub(record.p2p_requester):
@@ -280,9 +293,9 @@ def plan_of(record: Record) -> RequesterPlan | None:
 
 
 def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
-    """Return the plan for a link that a hint about an entity describes, or the hint's fault.
+    """Return the data to request a link that a hint describes, or what is wrong with the hint.
 
-    A requester is code, so only the domain of the runtime may name it (RES-16).
+    A requester stub is code, so its address must be in the domain of the runtime (RES-16).
     """
     try:
         handler, (stub, _) = address.parse(hint.handler), address.read_entry(hint.requester)
@@ -302,16 +315,16 @@ def plan_of_hint(entity: str, hint: LinkHint) -> RequesterPlan | str:
 
 
 class LinkEntities:
-    """The entities of all links, and listed entities whose records are yet to be read.
+    """Knows which entities (hyperties and data objects) each link reaches.
 
-    They exist as long as the entries do. Memory: the follower of a registry bounds its list; the
-    rate of requests and their time limit bound the reads under way.
+    It also reads the records of those that a remote registry lists, to confirm the list. The
+    lengths of lists, and the rate and time limit of the reads, limit the memory.
 
     Args:
         port: The host.
         entries: The links by remote runtime; the link table owns them, and calls `forget` for each
             that is removed.
-        jobs: The searches that wait for a link to an entity, and that read records too.
+        jobs: The open searches for links, which may wait for a link or read a record, too.
         records: The known records.
     """
 
@@ -334,15 +347,15 @@ class LinkEntities:
         self._next_at = -math.inf
 
     def remote_of(self, entity: str) -> str:
-        """Return the runtime of an entity, or an unknown address itself: it may be a runtime."""
+        """Return the remote runtime of a bound entity; any other address is returned unchanged."""
         return self._remote_of.get(entity, entity)
 
     def entry_of(self, entity: str) -> LinkEntry | None:
-        """Return the entry of the runtime on which an entity is known to live."""
+        """Return the link to which a hyperty or object is bound, or None."""
         return self._entries.get(self._remote_of.get(entity, ""))
 
     def entry_for(self, entity: str, remote: str) -> LinkEntry | None:
-        """Return the entry of a runtime that has an entity, or has room for one more."""
+        """Return the link to a runtime if a hyperty or object is or can be bound to it, or None."""
         entry = self._entries.get(remote)
         has_room = entry is not None and len(entry.entities) < MAX_LINK_ENTITIES
         return entry if has_room or self._remote_of.get(entity) == remote else None
@@ -350,10 +363,10 @@ class LinkEntities:
     # ---- by records
 
     def bind(self, entity: str, remote: str) -> None:
-        """Note where an entity lives according to its record, even if it lived elsewhere.
+        """Bind a hyperty or object to the link to the runtime that its record names.
 
-        If no link leads to that runtime, or the link has its maximum of entities, the entity is
-        bound to no link.
+        The address is bound to no link if no link leads to that runtime, or too many addresses are
+        bound to the link.
         """
         entry = self._entries.get(remote)
         if entry is not None and self._put(entity, entry):
@@ -362,7 +375,7 @@ class LinkEntities:
             self.unbind(entity)
 
     def unbind(self, entity: str) -> None:
-        """Forget where an entity lives, since it may have come back elsewhere."""
+        """Remove a hyperty or object from its link, since it may have moved to another runtime."""
         entry = self.entry_of(entity)
         if entry is not None:
             self._drop([entity], entry)
@@ -370,7 +383,7 @@ class LinkEntities:
     # ---- by lists
 
     def add_listed(self, urls: Iterable[str], entry: LinkEntry, now: float) -> None:
-        """Bind listed entities that known records confirm, and read the records of the others."""
+        """Bind addresses that the remote registry lists, after their records confirm the list."""
         known: dict[str, None] = {}
         for entity in urls:
             if self._remote_of.get(entity, entry.remote) != entry.remote:
@@ -386,22 +399,24 @@ class LinkEntities:
         self.tick(now)
 
     def _may_list(self, entity: str, entry: LinkEntry) -> bool:
-        """Return whether a registry may list an entity: one of its domain that is no runtime."""
+        """Return whether a registry may list an address: one of its domain that is no runtime."""
         is_runtime = entity == entry.remote or entity in self._entries
         return address.domain_of(entity) == address.domain_of(entry.remote) and not is_runtime
 
     def remove_listed(self, urls: tuple[str, ...], entry: LinkEntry) -> None:
-        """Unbind entities that left a link's other end; entities bound elsewhere are ignored."""
+        """Remove addresses from a link that its remote registry has removed from the list."""
         for entity in urls:
             self._unread.pop((entry.remote, entity), None)
             self._held.pop((entry.remote, entity), None)
         self._drop([each for each in urls if self._remote_of.get(each) == entry.remote], entry)
 
     def freed(self, urls: Iterable[str]) -> list[tuple[str, str]]:
-        """Remove and return the list entries of entities that left the runtime they were bound to.
+        """Return which other runtimes list the hyperties and objects that have left a runtime.
+
+        Such lists were ignored as long as the addresses were bound to their former runtime.
 
         Returns:
-            Runtimes, each with an entity that it lists; they are not remembered any more.
+            Pairs of a runtime and an address that it lists; the pairs are no longer remembered.
         """
         left = frozenset(urls) if self._held else frozenset[str]()
         claims = [claim for claim in self._held if claim[1] in left]
@@ -410,24 +425,24 @@ class LinkEntities:
         return claims
 
     def look_up(self, entity: str, entry: LinkEntry, now: float) -> None:
-        """Read the record of an entity for which a link's other end sends, unless it is known."""
+        """Read the record of an address from which a remote runtime sends, unless known."""
         if not address.is_below(entity, entry.remote) and not self._records.is_known(entity, now):
             self._unread[entry.remote, entity] = None
         self.tick(now)
 
     def is_read_for_list(self, entity: str) -> bool:
-        """Return whether a record that came was read for a list only, and no link is wanted."""
+        """Return whether a record was read only to confirm a list, not to find a link."""
         if entity not in self._reading or self._jobs.is_open(link_key(entity)):
             return False
         self._reading.discard(entity)
         return True
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called next."""
         return self._next_at if self._unread else math.inf
 
     def tick(self, now: float) -> None:
-        """Read the next records, as fast as the limits allow."""
+        """Read the next records of listed hyperties and objects, as fast as the limits allow."""
         while self._unread and self._next_at <= now:
             _, entity = claim = next(iter(self._unread))
             del self._unread[claim]
@@ -439,7 +454,7 @@ class LinkEntities:
     # ---- the end
 
     def forget(self, entry: LinkEntry) -> None:
-        """Forget all entities of a link, whose entry is removed, and leave listed ones unread."""
+        """Forget the bound and listed hyperties and objects of a link that is removed."""
         for entity in entry.entities:
             self._remote_of.pop(entity, None)
         for claims in (self._unread, self._held):
@@ -447,13 +462,13 @@ class LinkEntities:
                 del claims[claim]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Forget the hyperties and objects of all links."""
         self._remote_of.clear()
         self._unread.clear()
         self._held.clear()
 
     def _put(self, entity: str, entry: LinkEntry) -> bool:
-        """Bind an entity, within the limit; return whether it is new."""
+        """Bind a hyperty or object to a link, within the limit; return whether anything changed."""
         if self._remote_of.get(entity) == entry.remote or len(entry.entities) >= MAX_LINK_ENTITIES:
             return False
         former = self.entry_of(entity)
@@ -481,12 +496,12 @@ class LinkEntities:
 
 
 class LinkTable:
-    """The link to each remote runtime.
+    """The links to all remote runtimes: set-up, conflicts, loss, reconnection, removal.
 
-    The searches in `jobs` that wait for a link end when its entry is live or gone.
+    The searches in `jobs` that wait for a link end when the link is live or removed.
 
     Attributes:
-        entities: The entities at the other ends of links.
+        entities: The hyperties and objects that the links reach.
     """
 
     def __init__(
@@ -505,25 +520,28 @@ class LinkTable:
         self._is_closed = False
 
     def entries(self) -> tuple[LinkEntry, ...]:
-        """Return all entries."""
+        """Return the entries of all links."""
         return tuple(self._entries.values())
 
     def entry_by(self, link: str) -> LinkEntry | None:
-        """Return the entry of a link, whatever its status."""
+        """Return the entry of a link with this address, or None."""
         return next((entry for entry in self._entries.values() if entry.link == link), None)
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return the link to a runtime, or to an entity there, for the stub that asks (P2P-18)."""
+        """Return the link to a runtime or to an address in it that belongs to a stub (P2P-18).
+
+        The stub itself asks, for the status of the link that it handles.
+        """
         entry = self._entries.get(self.entities.remote_of(whom))
         return None if entry is None else entry.row_for(stub)
 
     def live_link(self, entity: str) -> str | None:
-        """Return the live link to an entity or to a part of a remote runtime."""
+        """Return the address of the live link to a hyperty or object or remote runtime, or None."""
         entry = self._entries.get(self.entities.remote_of(entity))
         return entry.url if entry is not None and entry.is_live else None
 
     def witness(self, link: str, entity: str, now: float) -> None:
-        """Read the record of an entity for which a link's other end sends, unless it is known."""
+        """Read the record of an address from which messages come over a link, unless known."""
         entry = self.entry_by(link)
         if entry is not None:
             self.entities.look_up(entity, entry, now)
@@ -531,7 +549,7 @@ class LinkTable:
     def list_entities(
         self, remote: str, added: tuple[str, ...], removed: tuple[str, ...], now: float
     ) -> None:
-        """Take the report of another registry: entities that came and that left (P2P-25)."""
+        """Handle another registry's report of added and removed hyperties and objects (P2P-25)."""
         entry = self._entries.get(remote)
         if entry is None:
             return
@@ -544,13 +562,13 @@ class LinkTable:
     # ---- requester side
 
     def may_plan(self, remote: str, now: float) -> bool:
-        """Return whether a link may be set up: none exists, and none failed shortly before."""
+        """Return whether a link may be requested: none exists, and none has failed lately."""
         is_cooling = now < self._cooling.get(remote, -math.inf)
         is_known = remote in self._entries
         return not (self._is_closed or is_known or is_cooling or self._is_barred(remote, now))
 
     def plan(self, plan: RequesterPlan, now: float) -> bool:
-        """Begin to set up a link if that is allowed (RES-10, I-P7); return whether it is."""
+        """Begin to request a link if permitted (RES-10, I-P7); return whether that is so."""
         if not self.may_plan(plan.remote, now):
             return False
         self._minted += 1
@@ -561,7 +579,7 @@ class LinkTable:
         return True
 
     def disproved(self, plan: RequesterPlan, now: float) -> None:
-        """Give up a link that was set up by a wrong hint, unless it serves an entity."""
+        """End a link that was requested because of a wrong hint, unless an address needs it."""
         entry = self._entries.get(plan.remote)
         if entry is None or entry.plan is not plan or entry.entities:
             return
@@ -574,7 +592,10 @@ class LinkTable:
         return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
 
     def path_set(self, url: str, refusal: str | None, now: float) -> None:
-        """Deploy the requester once its path is set and not refused (P2P-05, I-P10)."""
+        """Deploy a requester stub after the node has accepted its address (P2P-05, I-P10).
+
+        If the node refuses to deliver messages to the address (`refusal`), remove the link.
+        """
         entry = self.entry_by(url)
         if entry is None or entry.plan is None:
             self._port.remove_path(url)
@@ -585,12 +606,12 @@ class LinkTable:
             self._port.deploy(url, entry.plan)
 
     def has_requester(self, url: str) -> bool:
-        """Return whether a stub is a requester of this table."""
+        """Return whether an address is that of a requester stub in this table."""
         ends = [end for entry in self.entries() for end in entry.ends]
         return any(end.link == url and end.role is Role.REQUESTER for end in ends)
 
     def gone(self, url: str, now: float) -> None:
-        """Note that a stub is not, or no longer, deployed."""
+        """Remove the link of a stub that could not be deployed or has crashed."""
         for entry in self.entries():
             if entry.beside is not None and entry.beside.stub == url:
                 self._end_beside(entry, entry.beside)
@@ -600,7 +621,7 @@ class LinkTable:
                 self._remove(entry, now)
 
     def over(self, stub: str, link: str, now: float) -> None:
-        """Note that a link has ended for good, as its stub reports (I-P19)."""
+        """Remove a link that, as its stub reports, has ended and will not be restored (I-P19)."""
         for entry in self.entries():
             if entry.stub == stub and entry.link == link:
                 self._remove(entry, now)
@@ -611,7 +632,7 @@ class LinkTable:
                 return
 
     def forged(self, link: str, now: float) -> None:
-        """End all links to a peer that sends from others' addresses, and refuse new ones a while.
+        """End all links to a peer that sends from addresses of others; refuse new ones for a while.
 
         Args:
             link: Address of the link by which such messages came.
@@ -637,13 +658,13 @@ class LinkTable:
     # ---- status events
 
     def status(self, stub: str, value: str, remote: str, link: str, now: float) -> None:
-        """Take a link's status event; an event of a link without an entry can only end that link.
+        """Handle a status event of a link; if the link is new, add an entry or end the link.
 
         Args:
-            stub: The stub that reports it.
-            value: State entered, as a word of the machine.
-            remote: Remote runtime.
-            link: The link; of a requester, its stub.
+            stub: The stub that reports the event.
+            value: The new status of the link.
+            remote: Address of the remote runtime.
+            link: Address of the link; for a requester stub, the address of the stub.
             now: Seconds on the host's clock.
         """
         if self._is_closed:
@@ -662,15 +683,14 @@ class LinkTable:
         if state is State.CREATED and not is_requester and not self._is_barred(remote, now):
             self._take_invited(LinkEntry(remote, Role.HANDLER, stub, link, self._life(remote)), now)
         elif state is State.CREATED if is_requester else entry is None:
-            # Ended are a requester whose entry another link took while it was being deployed;
-            # a handler's link that was refused by a row which has been removed since; and one
-            # whose peer has forged senders shortly before.
+            # The link is not wanted: another link was set up while the requester was deployed; or
+            # the entry that refused the handler's link is gone; or the peer has forged senders.
             self._port.disconnect(stub, remote, link)
 
     def _take_invited(self, new: LinkEntry, now: float) -> None:
-        """Take a handler's new link; the entry's table decides about the existing link.
+        """Add a link that the peer has requested; the state machine decides about an existing link.
 
-        If the existing link wins, the handler refuses the invitation when it asks for the row.
+        If the existing link wins, the handler stub will refuse the new one.
         """
         old = self._entries.get(new.remote)
         if old is None:
@@ -710,7 +730,7 @@ class LinkTable:
         new.begin(self._port, now)
 
     def _let_go(self, link: LinkEntry) -> None:
-        """End a link that another one has replaced; a handler has ended its older one itself."""
+        """End a link that was replaced; a handler stub has already closed its older link."""
         if link.role is Role.HANDLER:
             self._port.unregister_link(link.link)
         else:
@@ -732,14 +752,14 @@ class LinkTable:
         elif value is not State.LIVE:
             rival.report_while_yielding(self._port, value)
         else:
-            # It was live before the order to yield, so the other link may take its place.
+            # This runtime's request was live before the order to yield, so it becomes the link.
             rival.deployment = Deployment.AT_WORK
             rival.yields_due, entry.beside, rival.beside = 0, None, entry
             self._entries[entry.remote] = rival
             self._move(rival, value, now)
 
     def _move_invitation(self, entry: LinkEntry, new: LinkEntry, value: State) -> None:
-        """Let an invited link replace the live one as soon as it is live itself."""
+        """Handle the status of a link that will replace the present link when it is live."""
         if value is State.DISCONNECTED:
             self._disconnect(new)
             self._end_beside(entry, new)
@@ -759,12 +779,12 @@ class LinkTable:
         self._let_go(old)
 
     def _end_beside(self, entry: LinkEntry, rival: LinkEntry) -> None:
-        """Continue with the one link that is left."""
+        """Remove the second link to a runtime, so that only the first is left."""
         entry.beside = None
         self._end_stray(rival.stub, rival.link)
 
     def _resume(self, winner: LinkEntry, own: LinkEntry, now: float) -> None:
-        """Let our own request continue, since the link that it waited for has failed."""
+        """Let this runtime's request continue, since the link that it waited for has failed."""
         winner.beside = None
         self._entries[own.remote] = own
         own.resume(self._port, now)
@@ -785,7 +805,7 @@ class LinkTable:
     def _move(self, entry: LinkEntry, value: State, now: float) -> None:
         match value:
             case State.LIVE if entry.role is Role.HANDLER and not entry.has_listeners:
-                # It is live for us once its listeners are set, unless it is lost before.
+                # The link counts as live after its listeners are set, unless it is lost before.
                 entry.sets_up(State.IN_PROGRESS)
                 entry.awaits_listeners = True
                 self._port.register_link(entry.link, entry.stub)
@@ -796,14 +816,17 @@ class LinkTable:
             case State.FAILED:
                 self._remove(entry, now)
             case State.YIELDING:
-                # It continues: its report crossed the order.
+                # The request has been told to continue meanwhile; this report is older.
                 entry.report_while_yielding(self._port, value)
             case _:
                 entry.sets_up(value)
                 entry.trace(self._port, Op.UPD)
 
     def registered(self, link: str, refusal: str | None, now: float) -> None:
-        """Route messages to a handler's link once both listeners are set (I-P17, I-P18)."""
+        """Mark a handler's link as live after its listeners were set (I-P17, I-P18).
+
+        If the handler refused (`refusal`), end the link.
+        """
         ends = ((entry, end) for entry in self.entries() for end in entry.ends)
         entry, end = next((pair for pair in ends if pair[1].link == link), (None, None))
         if entry is None or end is None:
@@ -830,7 +853,7 @@ class LinkTable:
         self._port.forget_routes()
         own = entry.yielding
         if own is not None:
-            # Our own request has lost the simultaneous open for good.
+            # This runtime's request is no longer needed, since the other link is live.
             entry.beside = None
             self._let_go(own)
 
@@ -861,12 +884,12 @@ class LinkTable:
     # ---- the end
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called next."""
         untils = [min(entry.until, entry.fails_at) for entry in self._entries.values()]
         return min([self.entities.deadline(), *untils])
 
     def tick(self, now: float) -> None:
-        """Reconnect lost links, or give links up; read the records of listed entities."""
+        """Reconnect lost links, remove links that failed, read the records of listed addresses."""
         for entry in self.entries():
             if entry.fails_at <= now:
                 if entry.beside is not None:
@@ -882,7 +905,7 @@ class LinkTable:
         self._remove(entry, now)
 
     def close(self) -> None:
-        """Remove all entries and refuse new ones; others end the links and searches."""
+        """Remove all entries and refuse new ones; the caller ends the links and searches."""
         self._is_closed = True
         entries = self.entries()
         self._entries.clear()
@@ -895,7 +918,7 @@ class LinkTable:
                 self._port.unregister_link(entry.link)
 
     def _remove(self, entry: LinkEntry, now: float) -> None:
-        """Remove an entry with all its belongings (P2P-28), or continue with the link beside it."""
+        """Remove a link with all its data (P2P-28); if a second link exists, use that instead."""
         if entry.yielding is not None:
             self._resume(entry, entry.yielding, now)
             return
@@ -912,9 +935,9 @@ class LinkTable:
             self._begin(rival, now)
 
     def _cool(self, entry: LinkEntry, now: float) -> None:
-        """Begin the pause before the next set-up, which doubles while no set-up succeeds.
+        """Begin the pause before the next request of a link, which doubles with each failure.
 
-        A peer that was killed keeps its record until its session ends; it should not be tried all
+        A crashed peer keeps its registry record until its session ends, and must not be tried all
         the time.
         """
         old = {

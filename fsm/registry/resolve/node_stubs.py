@@ -1,9 +1,9 @@
-"""The registry's table of the stubs to message nodes, one per domain (RES-04, STB-11..16).
+"""The registry's table of stubs to message nodes, one stub per domain (RES-04, STB-11..16).
 
-Each domain has a row. The identity provider of a domain (`domain-idp://<domain>`) has a row of its
-own if its catalogue describes a stub for it; else the node of the domain serves it (C-59, PFY-12).
-
-A stub of another domain is transient: it is released after a time without use (PFY-03).
+A stub is the component that connects this runtime to the node of a domain. The identity provider
+of a domain (`domain-idp://<domain>`) has its own stub if the domain's catalogue describes one;
+otherwise the stub of the domain's node serves it (C-59, PFY-12). The stub of another domain is
+removed after some time without use (PFY-03).
 """
 
 import math
@@ -27,16 +27,17 @@ _WRITER: Final = "registry"
 
 @attrs.define(slots=True)
 class _Row:
-    """The stub of one domain.
+    """The stub to the node of one domain.
 
     Attributes:
-        deployment: State of its deployment, as the loader reports it.
-        connection: State of its connection, as the stub reports it; None: no report yet.
-        waiting: Searches that wait for its deployment, oldest first, with the times until which
-            their answers are valid.
-        begun: Time at which its deployment was requested.
-        used: Time of the last search for its route, or of the last proof of its use.
-        release: Number of the open `Release` request to the bus; None: there is none.
+        url: Address of the stub.
+        deployment: State of the deployment, as the loader reports it.
+        connection: State of the connection, as the stub reports it; None: no report yet.
+        waiting: Route searches that wait for the deployment, oldest first, with the times until
+            which their answers are valid.
+        begun: Time at which the deployment was requested.
+        used: Time at which the stub was last known to be in use.
+        release: Number of the open `release` request to the bus; None: there is none.
     """
 
     url: str
@@ -53,10 +54,11 @@ class _Row:
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether no message can wait in the stub: it is connected, or was never used."""
+        """Whether the stub is not connecting, so that no message can be waiting in it."""
         return self.connection not in _WAITING
 
     def use(self, now: float) -> None:
+        """Note that the stub is in use, so that an open `release` request is void."""
         self.used, self.release = now, None
 
 
@@ -64,13 +66,13 @@ _WAITING: Final = frozenset({stub_connection.State.IN_PROGRESS, stub_connection.
 
 
 _Cooling: TypeAlias = tuple[float, str, Code]
-"""A pause after a failed stub of a domain: its end, the reason of the failure, and the code of
-answers in the meantime: 503, or 404 if no stub of the domain exists.
+"""The pause after a stub of a domain has failed: its end, the reason of the failure, and the code
+with which requests are refused meanwhile: 503, or 404 if no stub for the domain exists.
 """
 
 
 class NodeStubs:
-    """The stub of each domain's node; each search for one is in `jobs`.
+    """The stubs to the nodes of all domains: deployment, failure, release when idle.
 
     Args:
         config: The configuration; its `stub_idle` says when a stub of another domain is released.
@@ -90,22 +92,24 @@ class NodeStubs:
         self._releases = 0
 
     def url(self, domain: str) -> str | None:
-        """Return the stub of a domain, if it is deployed."""
+        """Return the address of the stub to a domain's node if it is deployed, or None."""
         row = self._rows.get(domain)
         return row.url if row is not None and row.is_deployed else None
 
     def urls(self) -> tuple[str, ...]:
-        """Return all stubs that are deployed."""
+        """Return the addresses of all deployed stubs."""
         return tuple(row.url for row in self._rows.values() if row.is_deployed)
 
     def ask(self, domain: str, asked: tuple[str, Intent], now: float, until: float) -> None:
-        """Answer with the domain's stub, now or when it is deployed.
+        """Answer a route search with the stub to a domain's node; deploy the stub if needed.
+
+        The host gets the answer by the call `route` or `no_route`, now or after the deployment.
 
         Args:
-            domain: The domain of the node.
-            asked: The address to reach, and the intent.
+            domain: The domain of the node, or the address of its identity provider.
+            asked: The address to reach, and the permitted kinds of routes.
             now: Seconds on the host's clock.
-            until: How long the answer may be remembered, on the same clock.
+            until: The time until which the answer may be remembered, on the same clock.
         """
         row, key = self._rows.get(domain), node_key(domain)
         if row is not None and row.is_deployed:
@@ -137,7 +141,7 @@ class NodeStubs:
         self._port.deploy(url, plan)
 
     def deployed(self, url: str, now: float) -> None:
-        """Answer the waiting searches, in order (C-40)."""
+        """Note that a stub is deployed, and answer the searches that wait for it (C-40)."""
         entry = self._find(url)
         if entry is None:
             self._port.undeploy(url)
@@ -152,7 +156,9 @@ class NodeStubs:
             self._port.route(*asked, url, until, f"the node of {domain}")
 
     def failed(self, url: str, why: str, now: float, code: Code = Code.UNAVAILABLE) -> None:
-        """Refuse the waiting searches, each once; deploy again only after a pause (STB-14).
+        """Remove a stub that failed, and refuse the searches that wait for it (STB-14).
+
+        Another stub to the domain is deployed only after a pause.
 
         Args:
             url: Address of the stub.
@@ -166,7 +172,7 @@ class NodeStubs:
         domain, row = entry
         cooling = self._cool(domain, (now + RETRY_COOL_DOWN, why, code), now)
         if not is_idp_proxy(domain) or now - row.begun >= DEPLOY_TIMEOUT:
-            # Otherwise a catalogue that hangs would make requesters wait once more for the node.
+            # A slow failure: searches that have waited so long do not wait for the node as well.
             self._remove(domain, row, why, now, cooling)
             return
         waiting, row.waiting = row.waiting, {}
@@ -175,7 +181,7 @@ class NodeStubs:
             self.ask(domain_of(domain), asked, now, until)
 
     def crashed(self, url: str, now: float) -> None:
-        """Remove a crashed stub; the next search deploys another, within a limit (R11)."""
+        """Remove a crashed stub; the next search deploys another, unless it crashes often (R11)."""
         entry = self._find(url)
         if entry is None:
             return
@@ -189,11 +195,11 @@ class NodeStubs:
     # ---- release of idle stubs (PFY-03)
 
     def deadline(self) -> float:
-        """Return the time of the next call of `tick`."""
+        """Return the time at which `tick` must be called next."""
         return min((self._idle_at(*each) for each in self._rows.items()), default=math.inf)
 
     def tick(self, now: float) -> None:
-        """Ask the bus whether idle stubs are in use."""
+        """Ask the bus whether the stubs that seem idle may be removed."""
         for domain, row in self._rows.items():
             if self._idle_at(domain, row) <= now:
                 self._releases += 1
@@ -201,16 +207,16 @@ class NodeStubs:
                 self._port.release(row.url, domain_of(domain) or domain, self._releases)
 
     def _idle_at(self, domain: str, row: _Row) -> float:
-        """Return the time at which a stub may be released; infinity for the own domain."""
+        """Return the time at which a stub counts as idle; infinity for the runtime's domain."""
         if domain == self._config.domain or not row.is_deployed or row.release is not None:
             return math.inf
         return row.used + self._config.stub_idle
 
     def released(self, url: str, number: int, now: float, *, is_free: bool) -> None:
-        """Take the answer to `release`: a stub that is free and still unused is removed.
+        """Handle the answer to `release`: remove the stub if it is free and still unused.
 
-        The next message to its domain deploys another, with a new address (STB-15). An answer to an
-        earlier request does not count.
+        The next message to its domain deploys another stub with a new address (STB-15). The answer
+        to an outdated request is ignored.
         """
         entry = self._find(url)
         if entry is None or entry[1].release != number:
@@ -242,7 +248,7 @@ class NodeStubs:
             self._refuse(asked, failure, f"no stub for {domain}: {why}", now)
 
     def status(self, url: str, value: str, session: str | None, why: str, now: float) -> None:
-        """Take the status of a stub's connection (I-S5); that of a removed stub is ignored."""
+        """Handle a status event of a stub's connection (I-S5); ignore that of a removed stub."""
         entry = self._find(url)
         if entry is None:
             return
@@ -250,7 +256,7 @@ class NodeStubs:
         was, row.connection = row.connection, stub_connection.State(value)
         is_over = row.connection is stub_connection.State.FAILED
         if is_over and was is stub_connection.State.DISCONNECTED and domain == self._config.domain:
-            # It refuses all messages: another stub would log in again.
+            # The stub stays and refuses all messages, since another stub would log in again.
             self._trace(Op.UPD, domain, row)
             self._port.set_own_node(url, is_live=False, end=why)
             return
@@ -268,7 +274,7 @@ class NodeStubs:
             self._port.renew_paths(domain, session)
 
     def _report_own_node(self, domain: str, row: _Row, was: stub_connection.State | None) -> None:
-        """Report that the connection to the own node became live, or ended."""
+        """Report whether the connection to the runtime's own node is live, if changed."""
         live = stub_connection.State.LIVE
         if domain == self._config.domain and (row.connection is live) is not (was is live):
             self._port.set_own_node(row.url, is_live=row.connection is live)
@@ -281,7 +287,7 @@ class NodeStubs:
         self._port.row(RowChanged(op, _TABLE, domain, value, _WRITER))
 
     def _refuse(self, asked: tuple[str, Intent], cooling: _Cooling, why: str, now: float) -> None:
-        """Refuse a search; a search for a stub that does not exist should not be repeated."""
+        """Refuse a route search; the answer says when to retry, unless no stub exists at all."""
         until, _, code = cooling
         pause = until - now if code is Code.UNAVAILABLE and until > now else None
         self._port.no_route(*asked, code, why, pause)

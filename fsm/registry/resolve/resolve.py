@@ -1,13 +1,14 @@
-"""The registry's search for the route to an address without a listener here (RES-01..15).
+"""Search of a runtime's registry for the route to an address outside this runtime (RES-01..15).
 
-The search is opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
-else the message node's stub, at once; meanwhile records are read and links set up. So a message
-waits only for a stub of its domain that is being deployed, and never for P2P. A runtime may demand
-that its messages wait for a link for some time, or that they go by a link only (`link_policy`).
+The search is opportunistic (C-20): it answers at once with a live P2P link to the entity (hyperty
+or data object), or else with the stub of a message node. Meanwhile it reads records and sets up
+links for later messages. So a message only waits while the stub of its domain is being deployed,
+and never for a link. By its `link_policy`, a runtime may demand that messages wait for a link for
+some time, or that they go by a link only.
 
-The search for a link (RES-03, RES-06, RES-13) uses the record of the entity: it names the runtime,
-and says whether a link can be set up. The record is read, or known already, or reported by a
-registry. The search then waits for the link, or ends because there will be none.
+The search for a link (RES-03, RES-06, RES-13) uses the registry record of the entity, which names
+the runtime and its P2P stubs. After the record is known, the search waits until the link is live,
+or ends since no link is possible.
 """
 
 from fsm.effects import Intent, LinkHint
@@ -49,9 +50,9 @@ from specs.reply_code import Code
 
 
 class ResolveCore:
-    """The registry's tables of stubs, links, remote records and own addresses.
+    """Finds routes: knows the stubs, links, remote records and local addresses of a runtime.
 
-    Inputs get `now`, the time on the host's clock in seconds.
+    `now` is always the time on the host's clock in seconds.
 
     Args:
         config: The configuration; its `link_policy` says which links are wanted.
@@ -74,50 +75,53 @@ class ResolveCore:
     # ---- questions
 
     def links(self) -> tuple[LinkEntry, ...]:
-        """Return the P2P entries (P2P-18), to be read only."""
+        """Return the entries of all P2P links (P2P-18); the caller must not change them."""
         return self._links.entries()
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return the link to a runtime, or to an entity there, for the stub that asks (P2P-18)."""
+        """Return the link to a runtime or to an address in it that belongs to a stub (P2P-18).
+
+        The stub itself asks, for the status of the link that it handles.
+        """
         return self._links.row(whom, stub)
 
     def node_stubs(self) -> tuple[str, ...]:
-        """Return the node stubs that are deployed."""
+        """Return the addresses of the deployed stubs to message nodes."""
         return self._stubs.urls()
 
     def node_of(self, to: str) -> str:
-        """Return the domain whose node leads to an address (C-49)."""
+        """Return the domain of the node to which messages for an address are sent (C-49)."""
         if self._config.topology is Topology.TRIANGLE and not to.startswith("global:"):
             return domain_of(to)
         return self._config.domain
 
     def node_stub(self, to: str) -> str | None:
-        """Return the deployed stub of the node that leads to an address, or None."""
+        """Return the deployed stub to the node that gets messages for an address, or None."""
         return self._stubs.url(self.node_of(to))
 
     def is_local(self, address: str) -> bool:
-        """Return whether an address belongs, or belonged, to a component of this runtime."""
+        """Return whether an address is, or was, that of a component of this runtime."""
         return runtime_of(address) in self._local or is_below(address, self._config.runtime)
 
     def live_link(self, entity: str) -> str | None:
-        """Return the live link that leads to an entity, or to a runtime, or None."""
+        """Return the live link that leads to a hyperty or object, or to a runtime, or None."""
         return self._links.live_link(entity)
 
     def speaks_for(self, link: str, part: str, who: str, now: float) -> bool | None:
-        """Return whether a component at a link's other end may send for an entity (P2P-30).
+        """Return whether a component of a linked runtime may send in the name of an address.
 
-        A component may send for the parts of its own runtime. A component of another runtime may
-        send for itself only, and only if its record names the link's runtime, as a node would
-        check: a message received over a link proves nothing.
+        A component of the linked runtime may send for all addresses below that runtime's. Otherwise
+        the address must be the sender's own, and its registry record must name the linked runtime,
+        as a node would check (P2P-30).
 
         Args:
             link: Address of the link.
             part: Address of the sending component.
-            who: Address of the entity.
+            who: Address of the hyperty or object.
             now: Seconds on the host's clock.
 
         Returns:
-            None: the link is not live yet, or the record is still to be read.
+            None: not known yet, since the link is not live, or the record has not been read.
         """
         entry = self._links.entry_by(link)
         if entry is None or not (part == who or is_below(part, entry.remote)):
@@ -133,11 +137,11 @@ class ResolveCore:
 
     @property
     def searches(self) -> int:
-        """The number of open searches for a route."""
+        """The number of open searches for routes and links."""
         return len(self._jobs)
 
     def deadline(self) -> float:
-        """Return when `time_over` is due."""
+        """Return the time at which `time_over` must be called next."""
         return min(
             self._jobs.deadline(),
             self._waiters.deadline(),
@@ -149,13 +153,13 @@ class ResolveCore:
     # ---- inputs: searches
 
     def ask(self, to: str, intent: Intent, now: float, hint: LinkHint | None = None) -> None:
-        """Search for the route to an address without a listener; `route` or `no_route` follows.
+        """Search for the route to an address; the host gets the call `route` or `no_route`.
 
         Args:
-            to: The address.
+            to: The address, which has no listener on the Message BUS.
             intent: Permitted kinds of routes.
             now: Seconds on the host's clock.
-            hint: The sender's unverified description of a link to it (RES-16).
+            hint: The sender's unverified description of a link to the address (RES-16).
         """
         if self.is_local(to):
             self._port.no_route(to, intent, Code.NOT_FOUND, "target not found")
@@ -168,7 +172,7 @@ class ResolveCore:
             self._ask_link(to, intent, now, hint)
 
     def seek_link(self, entity: str, now: float) -> None:
-        """Search for a link to an entity, if one is allowed; no message waits for it."""
+        """Begin to set up a link to the runtime of an address, if allowed; no message waits."""
         runtime = runtime_of(entity)
         if not (self.is_local(entity) or is_backend(entity) or self.live_link(runtime)):
             self._seek(runtime, Intent.LINK, None, now)
@@ -181,7 +185,7 @@ class ResolveCore:
         self._local.add(address)
 
     def close_links(self, now: float) -> None:
-        """Set up no more links, since the runtime shuts down; the host ends them."""
+        """Forget all links and set up no more, since the runtime shuts down."""
         self._is_closing = True
         self._links.close()
         self._jobs.end_links("the runtime goes")
@@ -194,7 +198,7 @@ class ResolveCore:
         self._jobs.end("the registry goes")
 
     def time_over(self, now: float) -> None:
-        """Handle all deadlines that are over."""
+        """Handle the deadlines that have passed, of searches, links, stubs and owners."""
         for entity in self._jobs.late(now):
             self._take_record(entity, None, now)
         self._links.tick(now)
@@ -205,84 +209,87 @@ class ResolveCore:
     # ---- inputs: stubs
 
     def stub_deployed(self, url: str, now: float) -> None:
-        """Note that a requested stub runs."""
+        """Note that a requested stub is deployed and running."""
         if not self._links.has_requester(url):
             self._stubs.deployed(url, now)
 
     def stub_failed(self, url: str, why: str, now: float, *, is_absent: bool = False) -> None:
-        """Note that a requested stub could not be deployed, or does not exist."""
+        """Handle that a requested stub could not be deployed, or does not exist (`is_absent`)."""
         self._links.gone(url, now)
         code = Code.NOT_FOUND if is_absent else Code.UNAVAILABLE
         self._stubs.failed(url, why, now, code)
         self._answer_waiters(now)
 
     def stub_gone(self, url: str, now: float) -> None:
-        """Note that a running stub crashed and its sandbox is gone."""
+        """Remove a stub that has crashed, with its routes and links."""
         self._links.gone(url, now)
         self._stubs.crashed(url, now)
         self._answer_waiters(now)
 
     def stub_released(self, url: str, number: int, now: float, *, is_free: bool) -> None:
-        """Take the answer to `release`: whether no route uses the stub."""
+        """Handle the answer to `release`: the stub may be removed if `is_free`."""
         self._stubs.released(url, number, now, is_free=is_free)
 
     def node_status(self, stub: str, value: str, session: str | None, why: str, now: float) -> None:
-        """Take the status of the stub of a node, with its session (M-06)."""
+        """Handle a status event of a stub to a node, with the session that it has (M-06)."""
         self._stubs.status(stub, value, session, why, now)
 
     # ---- inputs: links
 
     def link_status(self, stub: str, value: str, remote: str, link: str | None, now: float) -> None:
-        """Take the status of a link that a P2P stub reports (M-07, M-13); None: the stub's own."""
+        """Handle the status of a link that a P2P stub reports (M-07, M-13).
+
+        If `link` is None, the link has the address of its stub.
+        """
         self._links.status(stub, value, remote, link or stub, now)
         if value == State.FAILED:
             self._records.forget_runtime(remote)
         self._answer_waiters(now)
 
     def path_set(self, url: str, refusal: str | None, now: float) -> None:
-        """Take the answer to `set_path`: None, or the node's refusal."""
+        """Handle the answer to `set_path`: None, or the reason why the node refused."""
         self._links.path_set(url, refusal, now)
         self._answer_waiters(now)
 
     def link_registered(self, link: str, refusal: str | None, now: float) -> None:
-        """Take the answer to `register_link`: None, or the handler's refusal."""
+        """Handle the answer to `register_link`: None, or the reason why the handler refused."""
         self._links.registered(link, refusal, now)
         self._answer_waiters(now)
 
     def link_over(self, stub: str, link: str, now: float) -> None:
-        """Note that one of a handler's links has ended and will not come back."""
+        """Remove a link of a handler stub that has ended and will not be restored."""
         self._links.over(stub, link, now)
         self._answer_waiters(now)
 
     def link_forged(self, link: str, now: float) -> None:
-        """Note that a peer sends too many messages from addresses that are not its own (S1)."""
+        """End the links to a peer that sent too many messages from foreign addresses (S1)."""
         self._links.forged(link, now)
         self._answer_waiters(now)
 
     def entities_listed(
         self, remote: str, there: tuple[str, ...], gone: tuple[str, ...], now: float
     ) -> None:
-        """Take a registry's report of entities that came to or left its runtime (M-08, M-09)."""
+        """Handle a linked registry's report of added and removed addresses (M-08, M-09)."""
         self._links.list_entities(remote, there, gone, now)
         self._answer_waiters(now)
 
     def witness(self, link: str, entity: str, now: float) -> None:
-        """Find out whether an entity lives at a link's other end, which sends for it (P2P-30)."""
+        """Read the record of an address from which messages come over a link (P2P-30)."""
         self._links.witness(link, entity, now)
 
     # ---- inputs: records
 
     def record_read(self, entity: str, record: Record | None, now: float) -> None:
-        """Take a live record, or None if there is none or no registry answered."""
+        """Handle the result of `read_record`: a live record, or None if none could be read."""
         self._owners.compare(entity, record)
         self._take_record(entity, record, now)
         self._answer_waiters(now)
 
     def record_reported(self, entity: str, status: RecordStatus | None, now: float) -> None:
-        """Take the new status of a record (M-30, REG-13); no link is sought to a disconnected one.
+        """Handle the new status of a record (M-30, REG-13).
 
-        A live link stays the route: it needs no registry. None means that the record may have
-        changed while no report could come.
+        No link is set up to a disconnected entity, but a live link stays in use. A status of None
+        means that the record may have changed while no report could be received.
         """
         self._owners.doubt(entity)
         if status is None or status is RecordStatus.LIVE:
@@ -295,13 +302,19 @@ class ResolveCore:
         self._answer_waiters(now)
 
     def ask_owner(self, entity: str, remote: str, now: float) -> None:
-        """Find the runtime that owns an entity from which a peer at `remote` sends (I-B10)."""
+        """Find the runtime that owns a hyperty or object in whose name `remote` sends (I-B10).
+
+        The host gets the answer by the call `set_owner`.
+        """
         self._owners.ask(entity, remote, now)
 
     def owner_read(
         self, entity: str, record: Record | None, now: float, *, is_answered: bool = True
     ) -> None:
-        """Take a record, live or disconnected, or None if there is none or no registry answered."""
+        """Handle the result of `read_owner`: a live or disconnected record, or None.
+
+        `is_answered` tells whether a registry answered.
+        """
         if record is not None and record.status == RecordStatus.LIVE:
             # The record also binds the entity, before waiting searches continue.
             self._links.entities.bind(entity, record.runtime)
@@ -311,7 +324,7 @@ class ResolveCore:
     # ---- routes
 
     def _ask_link(self, to: str, intent: Intent, now: float, hint: LinkHint | None) -> None:
-        """Answer with the live link, else with the node; search for a link if one is wanted."""
+        """Answer with the live link, or else the node; begin to set up a link if wanted."""
         entity = runtime_of(to)
         link = self.live_link(entity)
         if link is not None:
@@ -320,7 +333,7 @@ class ResolveCore:
         elif intent is Intent.DIRECT:
             self._port.no_route(to, intent, Code.UNAVAILABLE, "no live link leads there")
         elif not self._config.link_policy.holds_messages:
-            # The message is sent first.
+            # The message is sent by the node before the search for a link begins.
             self._ask_node(to, intent, now)
             self._seek(entity, intent, hint, now)
         else:
@@ -329,7 +342,7 @@ class ResolveCore:
                 self._ask_without_link(to, intent, now)
 
     def _may_wait(self, ask: WaitingAsk, now: float) -> bool:
-        """Let a request wait for a link that is being set up, if that is wanted (RES-09)."""
+        """Let a route search wait until a link is set up; return whether it waits (RES-09)."""
         _, intent, entity = ask
         if intent is Intent.KNOWN or not self._jobs.is_open(link_key(entity)):
             return False
@@ -340,7 +353,7 @@ class ResolveCore:
         return (is_required or is_awaited) and self._waiters.wait(ask, now)
 
     def _answer_waiters(self, now: float) -> None:
-        """Answer the questions that need not wait for their links any longer."""
+        """Answer the route searches that need not wait for a link any longer."""
         over = self._waiters.take_done(lambda entity: not self._jobs.is_open(link_key(entity)), now)
         for to, intent, waiting_for in over:
             link = self._links.live_link(waiting_for)
@@ -357,7 +370,7 @@ class ResolveCore:
             self._ask_node(to, intent, now)
 
     def _ask_node(self, to: str, intent: Intent, now: float) -> None:
-        """Answer with the stub of a node, or of the identity provider that is described."""
+        """Answer with the stub to a node, or to an identity provider that has its own stub."""
         is_described = self._config.has_catalogues and domain_of(to) != self._config.domain
         is_idp = is_described and is_idp_proxy(to)
         server = idp_proxy(domain_of(to)) if is_idp else self.node_of(to)
@@ -366,12 +379,12 @@ class ResolveCore:
     # ---- searches for links
 
     def _use(self, entity: str) -> P2pUse:
-        """Return the policy for links to a peer, by its address and by its known runtime."""
+        """Return the link policy for an address, by the address and its runtime, if known."""
         entry = self._links.entities.entry_of(entity)
         return self._config.link_policy.of(*([entry.remote] if entry is not None else []), entity)
 
     def _seek(self, entity: str, intent: Intent, hint: LinkHint | None, now: float) -> None:
-        """Begin to search for a P2P link, if the request may use one and the runtime wants one."""
+        """Begin to search for a P2P link to an address, if intent and link policy allow one."""
         key, use = link_key(entity), self._use(entity)
         is_due = intent is Intent.REACH and use is not P2pUse.WHEN_ASKED
         is_wanted = (is_due or intent is Intent.LINK) and use is not P2pUse.NEVER
@@ -390,9 +403,9 @@ class ResolveCore:
                 self._follow(entity, hint, now)
 
     def _follow(self, entity: str, hint: LinkHint, now: float) -> None:
-        """Begin to set up a link by a hint while the record of the entity is read (RES-16).
+        """Begin to set up a link that a hint describes, while the record is read (RES-16).
 
-        A hint routes no message: the record alone decides whether the entity is at the other end.
+        Messages to the hyperty or object use the link only after the record has confirmed the hint.
         """
         plan = plan_of_hint(entity, hint)
         if isinstance(plan, str):
@@ -417,7 +430,7 @@ class ResolveCore:
             self._set_up(entity, former, now)
 
     def _verify_hint(self, entity: str, record: Record | None, now: float) -> None:
-        """Compare the hint that was followed for an entity with its record."""
+        """Compare a hint that was used with the registry record; end the link if they differ."""
         plan = self._hinted.pop(entity, None)
         if plan is None or (record is not None and plan_of(record) == plan):
             return
@@ -443,7 +456,7 @@ class ResolveCore:
             self._port.refuse_stub(stub, why)
 
     def _join(self, entity: str, entry: LinkEntry | None) -> None:
-        """Let the search for a link wait for an existing entry, or end if there is none."""
+        """Let the search for a link wait for an existing link, or end if none leads there."""
         key = link_key(entity)
         if entry is None:
             self._jobs.decide(key, Trigger.NONE, "no link to where it lives")
