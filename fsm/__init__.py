@@ -1,8 +1,7 @@
-"""Decisions of the protocol: declared machines, pure cores, and the judge of a trace.
+"""Logic of the protocol: declared state machines, cores without input or output, and trace judges.
 
-No Trio, no clock, no logs, no input or output: time and randomness are arguments.
-
-`fsm.machine(name)` is for applications: the machine that a runtime itself steps by.
+The code uses no Trio, no clock, no logs, no input or output: time and randomness are arguments.
+`fsm.machine(name)` is for applications: it returns the state machine that a runtime itself uses.
 """
 
 from typing import TYPE_CHECKING

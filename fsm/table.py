@@ -37,7 +37,7 @@ from specs.trace import ABSENT
 
 @attrs.frozen(slots=True)
 class Guard:
-    """The conditions under which a row is followed.
+    """Conditions under which a row of a table applies.
 
     Attributes:
         when: Conditions that must be true.
@@ -70,7 +70,7 @@ class Guard:
 
 
 ALWAYS: Final = Guard()
-"""No condition: the row is followed whenever its trigger happens."""
+"""Guard without conditions: the row always applies to its trigger."""
 
 
 def when(*conditions: StrEnum) -> Guard:
@@ -84,7 +84,7 @@ def unless(*conditions: StrEnum) -> Guard:
 
 
 class Origin(Enum):
-    """The source of a row."""
+    """Source of a row: the original drawing, or an extension of this project."""
 
     DRAWN = "drawn"
     EXTENSION = "extension"
@@ -92,16 +92,16 @@ class Origin(Enum):
 
 @attrs.frozen(slots=True)
 class Transition:
-    """One row.
+    """Row of a machine's table: one transition between states.
 
     Attributes:
-        source: State left; None: the entity does not exist yet.
+        source: State before; None: the entity does not exist yet.
         trigger: The trigger.
-        target: State entered.
-        cite: What has happened, or why the row is there, as a clause for people.
-        label: The drawing's own words for it.
-        origin: DRAWN, or EXTENSION if only the protocol pages name it.
-        guard: The further conditions.
+        target: State after.
+        cite: The event that has happened, or the reason for the row, as a clause for people.
+        label: The text of the drawing for this transition.
+        origin: DRAWN, or EXTENSION if only the protocol pages have it.
+        guard: Further conditions.
     """
 
     source: StrEnum | None
@@ -119,7 +119,7 @@ class Transition:
 
     @property
     def old(self) -> str:
-        """The state left, as traces and drawings write it."""
+        """The state before, as traces and drawings write it."""
         return ABSENT if self.source is None else self.source.value
 
     @property
@@ -135,7 +135,7 @@ class Transition:
 
 @attrs.frozen(slots=True)
 class Deadline:
-    """The time that an entity may stay in a state.
+    """Time limit for staying in a state, and the trigger when the time is over.
 
     Attributes:
         state: The state that waits.
@@ -151,18 +151,18 @@ class Deadline:
 
     @property
     def seconds(self) -> float | None:
-        """The limit's value; None: no end."""
+        """The limit in seconds; None: no limit."""
         return None if self.limit is None else _limit(self.limit)
 
 
 def _limit(name: str) -> float | None:
-    """Return the limit with a name, or None."""
+    """Return the value of the limit with a name, or None if no limit has this name."""
     limit = vars(protocol).get(name, vars(group).get(name))
     return None if limit is None else float(limit)
 
 
 class NoCondition(StrEnum):
-    """The conditions of a table without guards: none."""
+    """Empty enum: the conditions of a table without guards."""
 
 
 _NO_ROWS: Final[tuple[Transition, ...]] = ()
@@ -170,7 +170,7 @@ _NO_ROWS: Final[tuple[Transition, ...]] = ()
 
 @attrs.frozen(slots=True, kw_only=True, eq=False)
 class Table:
-    """A whole machine. Two tables are equal only if they are the same object.
+    """State machine as a table of transitions. Only the same object is equal.
 
     Attributes:
         name: Its name in traces.
@@ -231,7 +231,7 @@ class Table:
         return self._rows_of.get((ABSENT if state is None else state, trigger), _NO_ROWS)
 
     def targets(self, state: str | None, trigger: str) -> tuple[StrEnum, ...]:
-        """Return the states that a trigger may lead to, each once; empty: it is undeclared.
+        """Return the states that a trigger may lead to, each once; empty: no row has the trigger.
 
         Args:
             state: The state; None or `[*]`: the entity does not exist.
@@ -244,13 +244,13 @@ class Table:
         return self._deadline_of.get(state)
 
     def patience(self, state: str) -> float:
-        """Return the seconds that an entity may stay in `state`; infinity: without end."""
+        """Return the seconds that an entity may stay in `state`; infinity: no limit."""
         deadline = self._deadline_of.get(state)
         seconds = None if deadline is None else deadline.seconds
         return math.inf if seconds is None else seconds
 
     def drawn_edges(self) -> list[tuple[str, str]]:
-        """Return the drawing's edges, `[*]` at both ends, in its order."""
+        """Return the edges of the drawing as pairs of states; `[*]` stands for begin and end."""
         ends = [s for s in self.states if s in self.may_end - self.extension_ends]
         drawn = [row.edge for row in self.rows if not row.extension]
         return list(dict.fromkeys(drawn + [(end.value, ABSENT) for end in ends]))
@@ -322,10 +322,10 @@ def _bad_deadlines(table: Table) -> Iterable[str]:
 
 
 class UndeclaredTransitionError(ProtoflyError):
-    """No row of the table allows this step: a bug here or in the peer.
+    """Error: no row of the table allows a transition, because of a bug here or in the peer.
 
-    The state did not move. The host traces it as a refused step; whether the
-    actor goes on is its supervisor's decision.
+    The state did not change. The host traces the refused transition; the actor's supervisor decides
+    whether the actor continues.
 
     Attributes:
         machine: Name of the table.
@@ -344,7 +344,7 @@ class UndeclaredTransitionError(ProtoflyError):
 
 @final
 class UnknownMachineError(ProtoflyError, public=True):
-    """No machine has this name: use the nearest name, which the error has.
+    """Error: no machine has this name; the error names the most similar machine.
 
     Attributes:
         name: The unknown name.
@@ -361,7 +361,7 @@ class UnknownMachineError(ProtoflyError, public=True):
 
 
 class CensusError(ProtoflyError):
-    """A file of taken steps cannot be read: write it anew by a run of all tests.
+    """Error: a census of transitions cannot be read; write the file again by a run of all tests.
 
     Attributes:
         line: Number of the faulty line, from 1.
@@ -375,4 +375,4 @@ class CensusError(ProtoflyError):
 
 
 class LayoutError(ProtoflyError):
-    """A drawing cannot be laid out: install Graphviz, or correct the graph."""
+    """Error: a drawing cannot be laid out; install Graphviz, or correct the graph."""
