@@ -1,9 +1,10 @@
-"""Claims on the nodes of one group: by themselves, and together (I-M7, I-M15..I-M18).
+"""Claims on the nodes of one group: each node alone, and all together (I-M7, I-M15..I-M18).
 
-The nodes of a domain that share an engine are one group. The trace of each node says which group it
-belongs to, at which revisions of the engine's rows it got its lease and its sessions, and which
-messages it carried to other nodes (`fsm.group.kinds.GroupTable`). Revisions order the actions of
-several nodes, so no claim compares their clocks. A node of no group hands nothing over.
+The nodes of a domain that share a store, the engine, form a group. The trace of each node names its
+group, the revisions of the engine's rows by which it got its lease and its sessions, and the
+messages that it exchanged with other nodes (`fsm.group.kinds.GroupTable`). Revisions order the
+actions of several nodes, so no claim compares their clocks. A node without a group provides no
+evidence.
 """
 
 import math
@@ -36,7 +37,7 @@ _LEAST: Final = -1
 
 
 def _is_between(record: TraceLine) -> bool:
-    """Return whether a message goes or comes by the link between two nodes."""
+    """Return whether a recorded message was sent or received over the link between two nodes."""
     return record.actor == MIRROR and _TO in (record.link or "")
 
 
@@ -88,7 +89,7 @@ class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
 
 @attrs.define
 class _Stay:
-    """The time in which one node has a session.
+    """Period in which one node has a session.
 
     Attributes:
         holder: Id and boot epoch of the node, and epoch of the session.
@@ -106,7 +107,7 @@ class _Stay:
 
 @fold.run_claim("I-M16", key=fold.GroupKey.SESSION)
 def judge_homes(items: Sequence[fold.Evidence], _whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether one node of a group at a time serves a session (I-M16).
+    """Check that only one node of a group at a time serves a session (I-M16).
 
     A node knows that another node took over a session once it has itself written a later row, some
     time before. Serving the session after that is of a stale epoch.
@@ -148,7 +149,7 @@ class HomeServed(
             self._written.append((record.t, record.version))
 
     def _look_known(self, now: float) -> None:
-        """Update the latest row whose predecessors by other nodes must have arrived."""
+        """Update the revision up to which rows of other nodes must have arrived by now."""
         while self._written and self._written[0][0] <= now - records.SLACK:
             self._known = self._written.popleft()[1]
 
@@ -196,7 +197,7 @@ class HomeServed(
 
 @fold.run_claim("I-M7", key=fold.GroupKey.SESSION)
 def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether a runtime gets messages only by the node it subscribed at (I-M7).
+    """Check that a runtime gets messages only from the node at which it subscribed (I-M7).
 
     A session that moves has to subscribe again. Messages that waited for it at the old node are
     still its own.
@@ -267,7 +268,7 @@ class SubscribedHere(
 
 @fold.run_claim("I-M17", key=fold.GroupKey.MESSAGE)
 def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether a runtime gets one copy of a message for each of its arrivals (I-M17).
+    """Check that a runtime gets a message only as often as the message arrived (I-M17).
 
     A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
     copy that a link did not write, and that waits again, was not given. A message carried to
@@ -304,7 +305,7 @@ def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[
 class CopiesGiven(
     fold.ProcessClaim, claims=("I-M17",), place=fold.Place.NODE, across=(judge_copies,)
 ):
-    """A node of a group hands over arrivals of messages and their deliveries by runtime (I-M17)."""
+    """Evidence for I-M17: a node's arrivals of messages and their deliveries to runtimes."""
 
     _given: records.Lasting[tuple[str | None, str], None]
 
@@ -338,12 +339,12 @@ class CopiesGiven(
 
 
 _Copy: TypeAlias = tuple[str, str]
-"""A message, and the only runtime that is to get it, if it is for a single one."""
+"""Id of a message, and the runtime that is to get it; empty: the message is for several."""
 
 
 @fold.run_claim("I-M18", key=fold.GroupKey.LINK)
 def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether messages between nodes of a group arrive there, in order, once (I-M18).
+    """Check that messages between nodes of a group arrive, in order, once (I-M18).
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock; or if
     the sender answered or counted it after all; or if the receiver counted it because it came too
@@ -387,7 +388,7 @@ def _is_excused(
     until: fold.Evidence,
     before: float = 0.0,
 ) -> bool:
-    """Return whether a node lost the engine between two of its records, or shortly around.
+    """Return whether a node lost the engine between two of its records, or shortly before or after.
 
     Args:
         outages: Evidence that nodes lost the engine.
@@ -412,7 +413,7 @@ def _copy_of(item: fold.Evidence) -> _Copy:
 class SentBetween(
     fold.ProcessClaim, claims=("I-M18",), place=fold.Place.NODE, across=(judge_carried,)
 ):
-    """A node of a group hands over the messages it sent to and got from other nodes (I-M18)."""
+    """Evidence for I-M18: the messages that a node exchanged with other nodes of its group."""
 
     _links: dict[str, None]
     _sent: records.Lasting[str, set[str]]

@@ -1,8 +1,8 @@
-"""Claims on a message node: its deliveries, and the requests that runtimes make to it.
+"""Claims on a message node: its deliveries, and the requests that runtimes send to it.
 
-Claims I-M5..I-M14: to whom the node delivers a message, in which order, and in whose name. Claims
-I-A4..I-A6 and I-G2..I-G6 are about addresses and registrations: they read bodies of requests and
-answers, so they are judged where a trace has bodies.
+Claims I-M5..I-M14: to whom the node delivers a message, in which order, and from which address.
+Claims I-A4..I-A6 and I-G2..I-G6 are about addresses and registrations: they read bodies of requests
+and answers, so they are judged if a trace has bodies.
 """
 
 import math
@@ -60,7 +60,7 @@ class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
 
 
 class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
-    """A session that has unsubscribed gets no later message but its own (I-M7).
+    """A session that has unsubscribed from an address gets no later messages to it (I-M7).
 
     The subscriptions of a session end with it. Messages that wait for it then may follow it to
     another node.
@@ -106,7 +106,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
             self.report_break(record, "nothing of what it unsubscribed")
 
     def _left_since(self, sent: TraceLine) -> float:
-        """Return when the receiver left the target; infinity: it did not, or is its owner."""
+        """Return at which record the receiver unsubscribed; infinity: it may get messages."""
         peer, to = self._peers.get(sent.link, sent.listener), sent.to or ""
         if peer is None or is_below(to, peer) or self.process.owners.get(entity_of(to)) == peer:
             return math.inf
@@ -114,7 +114,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
 
 
 class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
-    """Each answer of a back end is to a question, and there is one answer (I-M11)."""
+    """A back end gives one answer to each request, and none without a request (I-M11)."""
 
     _asked: set[records.Key]
 
@@ -186,11 +186,11 @@ _ALLOCATION: Final = "/address-allocation"
 _REGISTRY: Final = "domain://registry."
 _STATUS: Final = "/registration"
 _REPORTED: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
-"""Names under which statuses are reported, where they differ from their own."""
+"""Names under which states of records are reported, if they differ from the state's name."""
 
 
 class _OpenRequests:
-    """Requests that a message node took, kept until they are answered."""
+    """Requests that a message node received, kept until they are answered."""
 
     def __init__(self) -> None:
         self._open: dict[str, TraceLine] = {}
@@ -280,7 +280,7 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
 class RecordRequests(
     fold.ProcessClaim, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=fold.Place.NODE
 ):
-    """Records are their owners' (I-G2), true (I-G6), and confirmed before they are found (I-G3).
+    """Records are their owners' (I-G2), true (I-G6), and confirmed before others read them (I-G3).
 
     Records are live as long as they are refreshed (I-G4), and each change is reported (I-G5).
     Registrations, refreshes and reports by another node of the domain are judged there. A node that
@@ -373,7 +373,7 @@ class RecordRequests(
             self._expires[url] = expires
 
     def _overdue(self, url: str, now: float) -> None:
-        """Note a record that was live for longer than it was valid."""
+        """Report a record that stayed live longer than it was valid."""
         fresh, status = self._fresh.get(url), self._statuses.get(url, "")
         expires = self._expires.get(url, REGISTRATION_EXPIRES)
         if fresh is not None and status in _REPORTED and now - fresh.t > expires + records.SLACK:

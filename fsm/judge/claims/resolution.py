@@ -1,7 +1,8 @@
-"""Claims on the routes that a runtime's registry finds, and on the changes it announces.
+"""Claims on the routes that a runtime's registry finds, and on the changes that it announces.
 
-Claims I-R1..I-R9, I-C1 and I-C5. A row of `stubs` is the address of a stub and its state. A
-row of `p2p` is the state of a link, the address of its stub, and the address bound to it.
+Claims I-R1..I-R9, I-C1 and I-C5. A row of the table `stubs` contains the address of a stub and its
+state. A row of the table `p2p` contains the state of a link, the address of its stub, and the
+address bound to it.
 """
 
 from collections import Counter
@@ -95,7 +96,7 @@ class TornDown(fold.ProcessClaim, claims=("I-C5",)):
 
 @fold.check("I-R1", on=_DONE, is_forgetful=True)
 def check_service_route(process: fold.Process, record: TraceLine) -> None:
-    """Services are reached by a node, never by a peer (I-R1)."""
+    """Check that services are reached through a node, never through a peer (I-R1)."""
     if records.is_p2p_end(record.result or "") and is_backend(record.to or ""):
         process.report_break("I-R1", record, "a node's stub")
 
@@ -108,7 +109,7 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
     message whose sender demands the node, or a link, takes that route.
     """
 
-    # For each end of a link: the other runtime, the state, and the time of its last step.
+    # By address of a link: the other runtime, the state, the time of the last transition.
     _ends: dict[str, tuple[str, str | None, float]]
 
     @fold.on(fold.steps(records.LINK_MACHINE))
@@ -117,12 +118,12 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
         self._ends[end] = remote, record.new, record.t
 
     def _is_live(self, end: str, row: Sequence[str], now: float) -> bool:
-        """Return whether a link is live by its steps, and by its row except for a short time."""
+        """Return whether a link is live by its transitions, and, after a short time, by its row."""
         _, state, since = self._ends.get(end, ("", None, now))
         return state == records.LIVE and (row[0] == records.LIVE or now > since + records.SLACK)
 
     def _is_route(self, end: str, now: float) -> bool:
-        """Return whether traced steps say that a link is live, or its row does and it just was."""
+        """Return whether a link is live by its transitions, or was live by its row a moment ago."""
         _, state, since = self._ends.get(end, ("", None, now))
         rows = ([*row[:2]] for row in self.process.links.values())
         return state == records.LIVE or (
@@ -200,7 +201,7 @@ class Termination(fold.ProcessClaim, claims=("I-R7",)):
 
 
 class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
-    """A message that could not go by a link goes by the node, once for each request (I-R9).
+    """A message that no link could carry is sent over the node, once for each request (I-R9).
 
     A message to all followers of an object goes by the node and by links, so each of those links
     may have the node carry it once more. A request may be repeated while it waits for the node:
@@ -210,7 +211,7 @@ class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
 
     _waiting: Counter[tuple[str, str | None]]
     _queued: Counter[str | None]
-    # Number of copies that stubs were given and have neither sent nor queued.
+    # Number of copies that stubs have received, but neither sent nor queued yet.
     _unread: records.Recent[str | None, int]
     _copies: records.Lasting[str | None, int]
     _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]]

@@ -1,8 +1,8 @@
 """Claims on a runtime: the states of its stubs, and its reports to others.
 
-Claims I-S3..I-S9 accompany the steps of stubs, which the machines judge. Claims I-C2, I-C4, I-C6,
-I-P9, I-P10, I-R8 and I-S11 are about what is live in the runtime and how its links are set up. They
-read bodies, so they are judged where a trace has bodies.
+Claims I-S3..I-S9 are about messages that belong to state machine transitions of stubs. Claims I-C2,
+I-C4, I-C6, I-P9, I-P10, I-R8 and I-S11 are about the addresses that are live in the runtime, and
+about the setup of its links. They read message bodies, so they are judged if a trace has bodies.
 """
 
 from collections import Counter, defaultdict
@@ -51,7 +51,7 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
 
     @fold.on(fold.steps(records.LINK_MACHINE))
     def take_link(self, record: TraceLine) -> None:
-        # A handler announces all its links under its own address.
+        # A handler announces the states of all its links under its own address.
         end = records.split(record.key)[-1].partition("/conn/")[0]
         self._steps.setdefault(end, []).append(record)
 
@@ -77,7 +77,7 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
 
 
 class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
-    """The registry's table has the state of each stub that its events say, in order (I-S5)."""
+    """The registry's table has the states of each stub that its events report, in order (I-S5)."""
 
     _states: defaultdict[str, list[str]]
     _reached: Counter[str]
@@ -127,7 +127,7 @@ def check_session_is_open(process: fold.Process, record: TraceLine) -> None:
 
 
 class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
-    """Messages that wait for a stub leave in their order, and not too many wait (I-S9).
+    """Messages that wait for a stub leave in order, and their number is limited (I-S9).
 
     In a session that its node has started empty, renewals go first: requests of the runtime to
     parts of its node. The other messages follow, in their order.
@@ -191,7 +191,7 @@ _CHANGES: Final = "/registry/changes"
 
 
 class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUNTIME):
-    """A runtime reports everything that is live in it (I-C2), and nothing else (I-C4)."""
+    """A runtime reports all addresses that are live in it (I-C2), and no others (I-C4)."""
 
     _own: set[str]
     _ever: set[str]
@@ -207,7 +207,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
             return
         snapshot = self._missing.pop(key, None)
         if snapshot is not None and record.t > snapshot.t + records.SLACK:
-            # Otherwise it was about to leave: its row goes last.
+            # A component whose row is removed soon after the snapshot was about to leave.
             self._incomplete(snapshot, key)
         self._ever.add(key)
         change = self._own.add if record.op == Op.ADD else self._own.discard
@@ -341,7 +341,7 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
 
 
 class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
-    """An entity bound to a link was reported by a record or over the link (I-R8)."""
+    """An entity bound to a link was reported by a registry record or over the link (I-R8)."""
 
     _known: defaultdict[str, set[str]]
 
