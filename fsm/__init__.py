@@ -13,7 +13,7 @@ __all__ = ["machine"]
 
 
 def machine(name: str) -> "Machine":
-    """Return a declared machine as the `transitions.Machine` that entities step by.
+    """Return a declared state machine as the `transitions.Machine` that entities use.
 
     It is the same object for a whole process, so leave its states and transitions as they
     are. A model's `on_enter_<state>` and `on_exit_<state>` are called, with `_` for each

@@ -50,7 +50,7 @@ class Intent(Enum):
 
 @attrs.frozen(slots=True)
 class LinkHint:
-    """A sender's description of how a link to its receiver is set up (RES-16).
+    """Sender's hint in a message on how to set up a direct link to its receiver (RES-16).
 
     Attributes:
         handler: Address of the handler stub of the receiver's runtime.

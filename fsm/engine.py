@@ -212,7 +212,7 @@ class Entity:
 
     @classmethod
     def restore(cls, table: Table, key: str, state: StrEnum) -> "Entity":
-        """Return an entity in a given state, for a host that keeps only the state.
+        """Return an entity in a given state, for a host that stores only keys and states.
 
         Args:
             table: The machine.

@@ -66,7 +66,7 @@ def pickle_state(value: object) -> bytes:
 
 
 def restore(data: bytes, kind: type[_T]) -> _T:
-    """Return an object equal to the one from which `pickle_state` made the bytes.
+    """Return the object that `pickle_state` has serialised, as a copy.
 
     Args:
         data: The bytes; modules that they name are imported, so they must be trusted.

@@ -30,7 +30,7 @@ from fsm.table import Table, UnknownMachineError
 
 
 def fingerprint(table: Table) -> str:
-    """Return the hash of a machine: 64 hexadecimal digits."""
+    """Return the hash that identifies a machine's table: 64 hexadecimal digits."""
     rows = sorted(
         [
             row.old,
@@ -76,7 +76,7 @@ _ALL: Final = (
 )
 
 MACHINES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})
-"""Every declared machine, by the name that traces use."""
+"""All declared state machines, by the name that traces use."""
 
 
 def table_named(name: str) -> Table:

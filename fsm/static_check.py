@@ -237,7 +237,7 @@ def check(table: Table) -> list[Finding]:
 
 
 def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
-    """Return the triggers that no core fires, and the conditions that no core reports.
+    """Return the triggers and conditions of a table that no core's source mentions.
 
     Args:
         table: The machine.

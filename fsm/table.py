@@ -1,20 +1,20 @@
-"""The table of a machine: theory of operation.
+"""Tables of state machines: their transitions, guards, deadlines, and checks.
 
-Everything about a machine is a row of its table. The engine (`fsm.engine`), the judges
-(`fsm.judge.replay`, the Spark job), the drawings (`fsm.drawing.draw`) and the check
-(`fsm.static_check`) read the same rows; there is no second source.
+A machine is declared by the rows of its table, each of which is a transition. The engine
+(`fsm.engine`), the judges (`fsm.judge.replay`, the Spark job), the drawings (`fsm.drawing.draw`)
+and the static check (`fsm.static_check`) read the same rows.
 
-1. A row says: in this state, at this trigger, go to that state. `cite` says for people what
-   has happened then. The drawings' own words stand in `label`.
-2. An entity that does not exist is in state None, drawn `[*]`. A row with source
-   None is the initial source. A state of `may_end` is where a history may stop.
-3. What the drawings do not have but the protocol pages name is marked
-   (`Origin.EXTENSION`, `extension_ends`), never mixed in silently.
-4. A state that may not end must have a deadline, or a reason why it waits.
-5. A pair (state, trigger) without a row is undeclared: it is refused, not ignored.
-   With guards, a pair has several rows, of which never two hold. A guard is named conditions,
-   some true, others not. It is not code, so whether two guards exclude each other is read off
-   them, and an explorer can try every case. The caller of a step says which are true.
+1. A row means: in this state, at this trigger, enter that state. `cite` names for people the
+   event that has happened. `label` is the text of the original drawing.
+2. An entity that does not exist is in state None, drawn `[*]`. A row with source None creates
+   the entity. `may_end` lists the states in which an entity may end.
+3. Transitions and ends that only the protocol pages have, not the drawings, are marked
+   (`Origin.EXTENSION`, `extension_ends`).
+4. A state that may not end must have a deadline, or a reason why it has none.
+5. A pair (state, trigger) without a row is undeclared: the trigger is refused, not ignored.
+   With guards, a pair has several rows, whose guards exclude each other. A guard consists of
+   named conditions that must be true or false. It contains no code, so the exclusion can be
+   checked, and an explorer can try every case. The caller states which conditions are true.
 6. A table that contradicts itself cannot be built: `SpecError`.
 """
 
@@ -59,7 +59,7 @@ class Guard:
         return bool(self.when & other.unless or self.unless & other.when)
 
     def but_not(self, *conditions: StrEnum) -> "Guard":
-        """Return this guard with the further demand that no condition of `conditions` is true."""
+        """Return this guard with the additional demand that all of `conditions` are false."""
         return attrs.evolve(self, unless=self.unless | set(conditions))
 
     @override
@@ -74,12 +74,12 @@ ALWAYS: Final = Guard()
 
 
 def when(*conditions: StrEnum) -> Guard:
-    """Return the guard of a row that needs all of `conditions`."""
+    """Return a guard that is met if all of `conditions` are true."""
     return Guard(when=frozenset(conditions))
 
 
 def unless(*conditions: StrEnum) -> Guard:
-    """Return the guard of a row that needs all of `conditions` to be false."""
+    """Return a guard that is met if all of `conditions` are false."""
     return Guard(unless=frozenset(conditions))
 
 
@@ -114,7 +114,7 @@ class Transition:
 
     @property
     def extension(self) -> bool:
-        """True if the drawing does not have this row."""
+        """True if this row is an addition to the original drawing."""
         return self.origin is Origin.EXTENSION
 
     @property
@@ -124,12 +124,12 @@ class Transition:
 
     @property
     def edge(self) -> tuple[str, str]:
-        """Source and target, as traces and drawings write them."""
+        """The states before and after, as traces and drawings write them."""
         return self.old, self.target.value
 
     @property
     def words(self) -> str:
-        """Trigger and guard, as drawings write them: `changed [gap]`."""
+        """The trigger and guard, as drawings write them: `changed [gap]`."""
         return f"{self.trigger} [{self.guard}]" if self.guard != ALWAYS else self.trigger.value
 
 
@@ -222,7 +222,7 @@ class Table:
         object.__setattr__(self, "state_of", named)
 
     def rows_for(self, state: str | None, trigger: str) -> tuple[Transition, ...]:
-        """Return the rows for a trigger in a state; empty: the trigger is undeclared there.
+        """Return the rows for a trigger in a state; empty: the table does not allow the trigger.
 
         Args:
             state: The state; None or `[*]`: the entity does not exist.
@@ -256,14 +256,14 @@ class Table:
         return list(dict.fromkeys(drawn + [(end.value, ABSENT) for end in ends]))
 
     def extension_edges(self) -> list[tuple[str, str]]:
-        """Return the edges that the drawing does not have."""
+        """Return the edges that are additions to the original drawing."""
         ends = [(s.value, ABSENT) for s in self.states if s in self.extension_ends]
         edges = [row.edge for row in self.rows if row.extension] + ends
         drawn = set(self.drawn_edges())
         return [edge for edge in dict.fromkeys(edges) if edge not in drawn]
 
     def edges(self) -> list[tuple[str, str]]:
-        """Return all edges: the drawing's, then the extensions."""
+        """Return all edges: those of the original drawing, then the additions."""
         return self.drawn_edges() + self.extension_edges()
 
 

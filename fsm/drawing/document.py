@@ -41,7 +41,7 @@ def summary_json(table: Table) -> JsonObject:
 
 
 def as_json(table: Table) -> JsonObject:
-    """Return a whole machine as JSON."""
+    """Return a machine's whole table as JSON."""
     return {
         **summary_json(table),
         "schema": "protofly.table/1",

@@ -1,4 +1,4 @@
-"""Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML, JavaScript.
+"""Drawings of state machines from tables: Mermaid, DOT, SVG, PlantUML, SCXML, JavaScript.
 
 The id of a state or edge depends on names only, so a page that highlights an edge still works when
 the table gets more rows.
@@ -135,7 +135,7 @@ ILLEGAL: Final = "#b91c1c"
 
 
 def mermaid(table: Table) -> str:
-    """Return the table as a Mermaid state diagram."""
+    """Return a machine's table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    direction TB"]
     lines += [f'    state "{state.value}" as {node_name(state)}' for state in table.states]
     labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -184,7 +184,7 @@ _W3C: Final = "http://www.w3.org/2005/07/scxml"
 
 
 def scxml(table: Table) -> str:
-    """Return the table as an SCXML document."""
+    """Return a machine's table as an SCXML document."""
     named = f'version="1.0" datamodel="ecmascript" name="{escape(table.name)}" initial="absent"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -254,7 +254,7 @@ NEVER: Final = "#667085"
 def dot(
     table: Table, weights: Weights | None = None, illegal: tuple[str, str, str] | None = None
 ) -> str:
-    """Return the table as a DOT graph.
+    """Return a machine's table as a DOT graph for Graphviz.
 
     Args:
         table: The machine.
@@ -439,7 +439,7 @@ def _hints(table: Table) -> dict[str, str]:
 
 
 def render(dot: str) -> str:
-    """Lay out a DOT graph.
+    """Lay out a DOT graph by Graphviz.
 
     Returns:
         An SVG document.

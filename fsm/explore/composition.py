@@ -107,7 +107,7 @@ class Host:
             self.give(vars(self)["core"], call)
 
     def give(self, core: object, call: Call) -> None:
-        """Pass an input to a core."""
+        """Pass an input to a core by calling the core's method of that name."""
         method = getattr(core, call.name)
         time_argument = {"now": self.now} if _is_timed(method.__func__) else {}
         method(*call.args, **time_argument)
@@ -190,7 +190,7 @@ class Medium(Enum):
 
     @property
     def is_lossy(self) -> bool:
-        """True if messages may be lost, or come twice."""
+        """True if a channel of this kind may lose messages or deliver them twice."""
         return self in {Medium.NETWORK, Medium.UNORDERED}
 
 
@@ -209,7 +209,7 @@ class Channel:
 
     @property
     def name(self) -> str:
-        """The name of the channel."""
+        """The name of the channel, made from its two participants."""
         return f"{self.source} to {self.target}{self.suffix}"
 
 

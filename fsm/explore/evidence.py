@@ -251,7 +251,7 @@ class _Writer:
         yield self._line("fault" if is_broken else "call", what=f"request: {taken.what}")
 
     def _message(self, taken: Taken) -> Iterator[JsonObject]:
-        """Yield the line of a message; a repetition is not written again."""
+        """Yield the line of a message, unless it is the repetition of an earlier one."""
         known = taken.channel, taken.what
         is_again = known in self._kept
         self._kept.discard(known)

@@ -131,7 +131,7 @@ def _take_step(steps: Steps, state: State, step: Next | Refusal) -> Taken:
 
 
 MAX_STATES: Final = 2_000_000
-"""Number of states after which an exploration stops: about a gigabyte."""
+"""Default number of states after which an exploration stops; they need about a gigabyte."""
 
 
 class Fault(StrEnum):
@@ -342,7 +342,7 @@ class _Search:
     # --- the result ----------------------------------------------------------------------
 
     def result(self) -> Exploration:
-        """Return the result of the exploration."""
+        """Return the result: the counts and the faults found so far."""
         return Exploration(
             composition=self._whole,
             states=len(self._states),

@@ -155,7 +155,7 @@ class Reaction:
 
     @property
     def is_refused(self) -> bool:
-        """True if the cores refused the input."""
+        """True if the cores refused the input, as undeclared or unsafe."""
         return bool(self.undeclared or self.broken)
 
 
@@ -246,7 +246,7 @@ class Steps:
 
     @property
     def reactions(self) -> int:
-        """The number of calls of cores."""
+        """The number of calls of cores so far."""
         return len(self._reactions)
 
     def hosts(self, state: State, places: Sequence[str]) -> list[Host]:
@@ -259,7 +259,7 @@ class Steps:
         return itemgetter(*[self._place[place] for place in places])
 
     def is_quiet(self, state: State) -> bool:
-        """Return whether no message is under way."""
+        """Return whether no message is under way in a state."""
         return not any(state[self._first : self._losses])
 
     def is_clean(self, state: State) -> bool:

@@ -67,7 +67,7 @@ class CatalogueRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the engine."""
         return CATALOGUE + self.path
 
     @property
@@ -98,7 +98,7 @@ def counter_of(text: str) -> int | None:
 
 
 def write_file(row: CatalogueRow) -> bytes:
-    """Return the value of a row: a line of JSON, followed by the package."""
+    """Return a row encoded as its value in the engine: a line of JSON, then the package."""
     head = orjson.dumps({"version": row.version, "text": row.text})
     return head if row.package is None else head + b"\n" + row.package
 
@@ -172,7 +172,7 @@ class CataloguePort(Protocol):
         """Write a file to the engine."""
 
     def report_unused(self, path: str, why: Why) -> None:
-        """Report that a file of the directory differs from the served one."""
+        """Report that a file of the directory is not served, since the engine has another."""
 
 
 Verify: TypeAlias = Callable[[str, str, str], bool]
@@ -205,7 +205,7 @@ class CatalogueCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if the node serves the rows of the engine, and has no further file to write."""
+        """True if the node serves the engine's files, and has nothing to write."""
         return self._is_member and self._has_looked and not self._due and not self._writing
 
     # ---- files of the engine

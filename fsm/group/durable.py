@@ -72,7 +72,7 @@ class AcceptCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if no message waits or is under way."""
+        """True if the queue is empty and no batch is under way."""
         return not self._waiting and not self._batch
 
     def offer(self, one: Offered) -> Refused | None:

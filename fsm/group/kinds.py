@@ -119,7 +119,7 @@ class NodeRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the engine."""
         return node_key(self.holder.node)
 
 
@@ -147,7 +147,7 @@ class SessionRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the engine."""
         return session_key(self.runtime)
 
 
@@ -167,7 +167,7 @@ class OwnerRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the engine."""
         return owner_key(self.address)
 
 
@@ -180,7 +180,7 @@ class PathRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the engine."""
         return path_key(self.resource, self.holder.node)
 
 
@@ -192,7 +192,7 @@ class NameRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the engine."""
         return name_key(self.name.runtime)
 
 
@@ -200,7 +200,7 @@ GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow | NameRow | Poli
 
 
 _DIGEST: Final = 32
-"""Number of bytes of a digest."""
+"""Number of bytes of the digest that replaces a long address."""
 
 _DIGEST_MARK: Final = "~"
 """First character of the digest of a long address; no address begins with it."""

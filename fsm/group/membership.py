@@ -63,16 +63,16 @@ class MembershipPort:
         """Write the node's row; then call `take_written`, `take_conflict` or `take_silence`."""
 
     def drop_lease(self, key: str, expected: int) -> None:
-        """Delete the node's row, which otherwise expires."""
+        """Delete the node's row at once, instead of letting it expire."""
 
     def admit(self) -> None:
         """Begin to serve runtimes, since the node is a member now."""
 
     def wait_for_id(self, other: Holder) -> None:
-        """Report that another process is a member with this node's id, so this one waits."""
+        """Report that this node must wait, since another process uses its id."""
 
     def wait_for_room(self) -> None:
-        """Report that the group has `GROUP_NODES` others, so the node waits for one to leave."""
+        """Report that this node must wait, since the group has `GROUP_NODES` other nodes."""
 
     def fence(self, why: str) -> None:
         """Close all links, stop writing and join again: the node may be no member any more."""
@@ -243,13 +243,13 @@ class MembershipCore:
             self._put(now)
 
     def take_written(self, number: int, revision: int, now: float) -> None:
-        """Take the outcome of `put_lease`: the row is written, at a revision."""
+        """Take the result of `put_lease`: the row was written, with a revision."""
         if (sent := self._end_write(number)) is not None:
             self._take_written(revision, sent, now)
         self.tick(now)
 
     def take_conflict(self, number: int, value: bytes | None, revision: int, now: float) -> None:
-        """Take the outcome of `put_lease`: the row has another revision, or is absent.
+        """Take the result of `put_lease`: refused, since the row has another revision or is absent.
 
         Args:
             number: Number of the write.
@@ -262,7 +262,7 @@ class MembershipCore:
         self.tick(now)
 
     def take_silence(self, number: int, now: float) -> None:
-        """Take the outcome of `put_lease`: it was not made, or its outcome is unknown."""
+        """Take the result of `put_lease`: the write failed, or its outcome is unknown."""
         if self._end_write(number) is not None:
             self._next = now + GROUP_RETRY
         self.tick(now)

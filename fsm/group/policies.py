@@ -51,7 +51,7 @@ class PolicyRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the engine."""
         return POLICY_KEY
 
 
@@ -157,7 +157,7 @@ class PoliciesPort(Protocol):
         """Apply these policies to all messages from now on."""
 
     def write(self, book: Book) -> None:
-        """Write policies to the engine."""
+        """Write policies to the engine as a new version."""
 
     def answer(self, outcome: Book | Refused) -> None:
         """Answer the operator who proposed a change: the policies in effect, or a refusal."""
@@ -195,7 +195,7 @@ class PoliciesCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if no write is under way."""
+        """True if no write of policies is under way."""
         return self._writing is None
 
     @property

@@ -21,7 +21,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.group import GROUP_FIGURES, GROUP_ROW_BYTES
 
 _DIGEST: Final = 32
-"""Number of bytes of a digest."""
+"""Number of bytes of a stored digest of a session token."""
 
 
 def write_row(row: kinds.GroupRow) -> bytes:

@@ -82,7 +82,7 @@ class RowsPort(Protocol):
         """
 
     def read(self, key: str, revision: int) -> None:
-        """Read a row from the engine and pass it to `take_row`, since it may have been removed.
+        """Read a row from the engine, since the row may have been removed; pass it to `take_row`.
 
         Args:
             key: Key of the row.
@@ -177,7 +177,7 @@ class RowsCore:
 
     @property
     def rows(self) -> Mapping[str, GroupRow]:
-        """The rows of the engine, as far as they are known, without waiting writes."""
+        """The rows of the engine by key, as far as known, without this node's waiting writes."""
         return {key: known.row for key, known in self._known.items() if known.row is not None}
 
     def __len__(self) -> int:
@@ -204,7 +204,7 @@ class RowsCore:
         return not self._ready and not self._flights
 
     def row(self, key: str) -> GroupRow | None:
-        """Return the row of a key as it will be after the changes of this node."""
+        """Return the row of a key as it will be after this node's waiting writes."""
         wanted = self._ready.get(key) or self._queued.get(key)
         if wanted is None and key in self._flights:
             wanted = self._flights[key].wanted
@@ -288,7 +288,7 @@ class RowsCore:
     # ---- answers
 
     def take_written(self, number: int, revision: int) -> None:
-        """Take the answer to a `Put`: the engine has made the write."""
+        """Take the answer to a `Put`: the engine has made the write, with this revision."""
         if (flight := self._end_flight(number)) is not None:
             self._apply_made(flight, revision)
 

@@ -134,7 +134,7 @@ class _Watched:
         self.process = attrs.evolve(self.process, unjudged=reason)
 
     def judge(self, news: Round) -> None:
-        """Judge the records so far and add the new violations and findings to a round."""
+        """Judge the records so far and add the new violations to a round."""
         news.processes.append(self.process)
         so_far, self._end = self._end, None
         if so_far is not None:

@@ -234,7 +234,7 @@ class ProcessJudge:
         return handed_over
 
     def end(self) -> ProcessJudgement:
-        """Return the judgement; no more records follow."""
+        """Return the judgement of the process; no more records follow."""
         if self._held is not None:
             self._is_cut = self._is_cut or self._last is None or self._last.k != Kind.END
             self._begin(None)

@@ -72,10 +72,10 @@ class Gaps:
         self._doubled: list[TraceLine] = []
 
     def take(self, record: TraceLine) -> bool:
-        """Take the next record; return whether records before it are missing or ambiguous.
+        """Check a record's number; return whether earlier records are missing or ambiguous.
 
-        Equal records with one number count once. Of two different records with one number it is not
-        known which one the process wrote.
+        Equal records with one number count once. If two different records have one number, it is
+        unknown which of them the process wrote.
         """
         before, ln = self._number, record.ln
         self._number, self._kind = ln, record.k
@@ -224,7 +224,7 @@ class ParticipantFinder:
             self._found.setdefault(record.b, (record, "which a direct link led to"))
 
     def end(self, home: str | None) -> tuple[frozenset[str], list[tuple[str, int, str]]]:
-        """Return the addresses of the process and its other participants (`ProcessSummary`)."""
+        """Return the addresses of the process, and the other participants that it mentions."""
         found = self._found
         for stub, record in self._crossed.items():
             node = self.stubs.get(stub)
@@ -281,7 +281,7 @@ def _limit(crossings: Sequence[Crossing]) -> int:
 # The manifest of a run: its participants, listed by the process that started it.
 
 SCHEMA: Final = "protofly.manifest/1"
-"""Name and version of the manifest's format."""
+"""Name and version of the format of manifests."""
 
 
 class ManifestError(ProtoflyError):
@@ -525,10 +525,10 @@ class Part(Protocol):
 
     @property
     def name(self) -> str:
-        """Path or URL."""
+        """The path or URL of the file."""
 
     def lines(self) -> Iterator[TraceLine | BadLine]:
-        """Yield each line as a record or a bad line.
+        """Yield each line of the file as a record, or as a bad line if it is invalid.
 
         Raises:
             TraceFileError: The file cannot be read.
@@ -551,7 +551,7 @@ class LinesPart:
     opened: Callable[[], BinaryIO]
 
     def lines(self) -> Iterator[TraceLine | BadLine]:
-        """Yield each line as a record or a bad line; a truncated gzip file ends with a bad line.
+        """Yield each line as a record or a bad line; a damaged gzip file ends with a bad line.
 
         Raises:
             TraceFileError: The file cannot be read.
@@ -675,7 +675,7 @@ class _Numbers:
         self._last = ln
 
     def line_of(self, ln: int) -> int | None:
-        """Return the first line that has a number, or None."""
+        """Return the first line that has a record with this number, or None."""
         runs = iter(self._runs)
         for line, first, count in zip(runs, runs, runs, strict=True):
             if first <= ln < first + count:
@@ -702,7 +702,7 @@ class Reading:
         self._all: dict[str, _Numbers] = {}
 
     def records(self) -> Iterator[TraceLine]:
-        """Yield the records file by file.
+        """Yield the records of all files, file by file.
 
         Raises:
             TraceFileError: A file cannot be read.
@@ -752,7 +752,7 @@ class Reading:
 
     @property
     def writers(self) -> AbstractSet[_Writer]:
-        """Run and node of each process that has a record."""
+        """The run and name of each process that has a record."""
         return self._numbers.keys()
 
     def place(self, run: str, node: str, ln: int) -> tuple[str, int] | None:

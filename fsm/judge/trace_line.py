@@ -54,7 +54,7 @@ class Claim(StrEnum):
 
 
 CLAIMS: Final = tuple(Claim)
-"""All claims on the states of machines, in their order."""
+"""All rules for state machine records, in the order of precedence."""
 
 STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
     {
@@ -66,7 +66,7 @@ STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
         Claim.UNKNOWN_MACHINE: "Every machine in the trace is declared.",
     }
 )
-"""The statement of each claim."""
+"""Statement of each rule for state machine records, for reports."""
 
 
 class Flaw(StrEnum):
@@ -172,7 +172,7 @@ class TraceLine:
 
 
 def wire_name(field: str) -> str:
-    """Return the name that a field of `Fact` or `Stamp` has in the trace (`from_` is `from`)."""
+    """Return the name that a field of a Python class has in the trace (`from_` is `from`)."""
     return field.removesuffix("_")
 
 
@@ -187,7 +187,7 @@ FIELDS: Final[Mapping[str, _Scalar]] = {
     wire_name(field.name): _scalar(field.type)
     for field in (*attrs.fields(Stamp), *attrs.fields(Fact))
 }
-"""The type of each declared field of a record, by the field's name in the trace."""
+"""Type of each field that a record may have, by the field's name in the trace."""
 
 _INT64: Final = 2**63
 """Limit of whole numbers in a trace, which must fit into 64 bits."""

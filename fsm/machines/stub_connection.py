@@ -24,7 +24,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a stub's connection to its node."""
+    """State of a stub's connection to its node."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"

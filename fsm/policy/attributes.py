@@ -129,7 +129,7 @@ class Request:
 
     @property
     def user(self) -> str | None:
-        """User of the session; in a runtime, the user in the sender's identity."""
+        """The user of the session; in a runtime, the user in the sender's identity."""
         if self.passing is None:
             vouched = self.vouched
             return None if vouched is None else vouched.user
@@ -169,7 +169,7 @@ def subjects(request: Request) -> tuple[str | None, ...]:
 
 
 def _named_resources(message: Message) -> list[Json]:
-    """Return all resources that a body names."""
+    """Return all resources that a message body names."""
     body = message.body
     named: list[Json] = [body["resource"]] if body.get("resource") is not None else []
     for key in _LISTS:
@@ -345,7 +345,7 @@ def _users(request: Request) -> Value | None:
 
 
 def _kinds(request: Request) -> Value | None:
-    """Return the kinds of communication that a hyperty or object offers: `resources` of `value`."""
+    """Return the kinds of communication that a message's body lists as `resources`."""
     value = request.message.body.get("value")
     listed = value.get("resources") if isinstance(value, dict) else None
     kinds = listed if isinstance(listed, list) else []
@@ -353,7 +353,7 @@ def _kinds(request: Request) -> Value | None:
 
 
 def _action(request: Request) -> Value | None:
-    """Return the verb; for session control, the name of the method."""
+    """Return the message type; for session control, the name of the method."""
     message = request.message
     if message.to == request.place.sessions and message.type is MessageType.EXECUTE:
         method = message.body.get("method")

@@ -104,7 +104,7 @@ def effective(verdict: decisions.Verdict, default: Result) -> Result:
 
 
 def missing(request: Request) -> dict[str, str]:
-    """Return the attributes that were not available when a message was judged, and why."""
+    """Return the unavailable attributes that a condition tested, with the reasons."""
     return {
         name: ATTRIBUTES[name].missing for name, value in request.known.items() if value is None
     }

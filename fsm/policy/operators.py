@@ -91,7 +91,7 @@ _ENDS: Final = 2
 
 
 class ParameterError(ValueError):
-    """A parameter cannot be compared with the attribute; the text is half a sentence."""
+    """Error: a parameter cannot be compared with the attribute; the text is half a sentence."""
 
 
 def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[object]) -> Test:

@@ -1,4 +1,4 @@
-"""Reads one value of a policy document: its type, its path, and its error (POL-03)."""
+"""Access to values of a policy document, with type checks and errors that name paths (POL-03)."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping

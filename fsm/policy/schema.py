@@ -34,7 +34,7 @@ _CLOCK: Final = {Form.TIME: _TIME, Form.DATE: _DATE}
 
 
 def schema_text() -> str:
-    """Return the schema as the text of its file."""
+    """Return the JSON Schema as the text of its file."""
     return json.dumps(policy_schema(), indent=2) + "\n"
 
 

@@ -107,7 +107,7 @@ class _Creator:
 
 
 class ChildSet:
-    """All children of one object; bounded in number and size, per creator and together.
+    """All children of one object, with limits of number and size, per creator and in total.
 
     Attributes:
         size: Number of bytes that all children count for.
@@ -135,11 +135,11 @@ class ChildSet:
 
     @property
     def sign(self) -> ChildrenSign:
-        """The sign of the set: the number of children and their digest."""
+        """The number of children and their digest, by which two sets are compared."""
         return ChildrenSign(len(self._kept), f"{self._digest:016x}")
 
     def fits_beside(self, data: JsonObject) -> bool:
-        """Return whether one message can hold these children together with their object's value."""
+        """Return whether one message can contain these children and their object's value."""
         if not self._kept:
             return True  # a value alone has its own limit
         return self.size + _ENTRY * len(self._kept) + json_size(data) <= sync.VALUE_BYTES

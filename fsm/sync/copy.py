@@ -48,7 +48,7 @@ class CopyPort(Protocol):
         """
 
     def read(self, number: int) -> None:
-        """Read the whole object (M-41), since a change is or may be missing.
+        """Read the whole object from the reporter (M-41), since a change may be missing.
 
         Args:
             number: Number of the read, for `read_failed` and `not_found`.
@@ -233,7 +233,7 @@ class ObserverCore:
         self._port.show(version, self.data, None)
 
     def _apply(self, change: Change, now: float) -> None:
-        """Apply a change to the value, whose size is counted only if it may be too large."""
+        """Apply a change to the value; end the copy if the value becomes too large."""
         data = frozen_object(apply_change(self.data, change))
         self._most += _most_brought(change)
         if self._most > VALUE_BYTES:
@@ -272,7 +272,7 @@ class ObserverCore:
 
 
 def _most_brought(change: Change) -> int:
-    """Return the largest number of bytes that a change adds to a value.
+    """Return an upper bound of the bytes that a change adds to a value.
 
     Each segment of a path may be the key of a new object, which is written with brackets.
     """

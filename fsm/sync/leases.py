@@ -33,7 +33,7 @@ from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
 IsObserved: TypeAlias = Callable[[str], bool]
-"""Returns whether the object with an address has observers now."""
+"""Function that returns whether the object with an address has observers now."""
 
 
 # ---- leases

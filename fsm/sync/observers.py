@@ -19,7 +19,7 @@ from specs.limits.sync import OBSERVER_CHANGES_KEPT
 @final
 @attrs.frozen
 class ObserverJoined:
-    """A hyperty observes the object from now on."""
+    """Event: a hyperty observes the object from now on."""
 
     observer: str
 
@@ -27,7 +27,7 @@ class ObserverJoined:
 @final
 @attrs.frozen
 class ObserverLeft:
-    """An observer left, was expelled, or its runtime is gone."""
+    """Event: an observer left, was expelled, or its runtime is gone."""
 
     observer: str
 

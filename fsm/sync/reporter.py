@@ -73,7 +73,7 @@ class ReportPort(Protocol):
         """Store a change, if the object is a stored one; later messages are sent after that."""
 
     def written(self, snapshot: DataObject) -> None:
-        """Trace that the object has a new version."""
+        """Record in the trace that the object has a new version."""
 
     def publish(self, change: Change) -> None:
         """Publish a change, with its version, to the observers (M-40)."""
@@ -127,7 +127,7 @@ class ReportPort(Protocol):
         """
 
     def end(self, runtimes: tuple[str, ...]) -> None:
-        """Notify the observers' runtimes that the object is deleted (M-47).
+        """Send the deletion of the object to the observers' runtimes (M-47).
 
         The host calls `notified` for each answer, and when the time for answers is over.
         """
@@ -162,7 +162,7 @@ class _Subscription:
 
 @attrs.define
 class _Invitation:
-    """One open invitation, and the requests of the reporter that wait for its answer."""
+    """Open invitation of an observer, with the reporter's requests that wait for its answer."""
 
     entity: Entity
     until: float
@@ -225,7 +225,7 @@ class ReportedObject:
 
     @property
     def asking(self) -> tuple[str, ...]:
-        """The runtimes of observers that wait for a decision; a runtime may occur twice."""
+        """The runtimes of observers that wait for a decision of the reporter, with duplicates."""
         all_ = self._subscriptions.values()
         return tuple(runtime_of(each.manager) for each in all_ if not each.is_active)
 
@@ -252,7 +252,7 @@ class ReportedObject:
     # --- begin --------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Store and trace the new object."""
+        """Store the new object, and write it and its allowed observers to the trace."""
         self._port.keep(stored.ObjectKept(self.snapshot.url, self.snapshot, self.is_public))
         for observer in self._allowed:
             self._port.keep(stored.GuestKept(self.snapshot.url, observer, may=True))

@@ -198,7 +198,7 @@ class SubscriptionCore:
         return None
 
     def unsubscribe(self, runtime: str, resources: Collection[str]) -> None:
-        """Stop delivering messages for `resources` to a runtime."""
+        """Remove the paths from `resources` to a runtime, which then gets no more messages."""
         paths = self._states.get(runtime, {})
         pairs = [(each, runtime) for each in dict.fromkeys(resources) if each in paths]
         self._remove(pairs, Trigger.UNSUBSCRIBE)
@@ -370,7 +370,7 @@ _NO: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Co
 """Codes of refused reads that are final for the reader, not just for the moment."""
 
 _Key: TypeAlias = tuple[str, str, int]
-"""Sender, receiver and id of a request."""
+"""Identity of a request: sender, receiver and id."""
 
 
 @attrs.frozen(slots=True)
@@ -530,7 +530,7 @@ def _shut_out(message: Message) -> str:
 
 
 def _expelled_from(message: Message) -> str | None:
-    """Return the object from which an observer is expelled (M-45), or None."""
+    """Return the object from which a message expels an observer (M-45), or None."""
     match message.body:
         # A message to a part of a runtime has the object in a list, like path messages (N8).
         case {"resource": str(url)} | {"resources": [str(url)]}:

@@ -232,7 +232,7 @@ def _runs(loader: Loader) -> bool:
 
 
 def _is_in_step(registry: Routes, loader: Loader) -> bool:
-    """Return whether the registry knows the stub that runs, and no other stub."""
+    """Return whether the registry's table has exactly the stub that is running."""
     return list(registry.core.node_stubs()) == [
         each for each in [loader.running] if each is not None
     ]

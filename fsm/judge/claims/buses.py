@@ -160,7 +160,7 @@ def check_no_wildcard(process: fold.Process, record: TraceLine) -> None:
 
 
 class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.RUNTIME):
-    """No route is searched for a target that is local (I-B6)."""
+    """No route is searched for if a target is in the runtime itself (I-B6)."""
 
     _listened: records.Recent[str, bool]
 
@@ -230,7 +230,7 @@ def judge_overtaking(items: Sequence[fold.Evidence], whole: fold.Whole) -> Itera
 
 
 class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
-    """Messages of one component to one target reach a listener in that order (I-B7).
+    """A component's messages to one target reach a listener in order, within a process (I-B7).
 
     Judges the order within one process; `judge_overtaking` judges messages between processes. A
     message that is sent and received in one process is no evidence for the latter. Durable

@@ -70,4 +70,4 @@ CLAIMS_JUDGED: Final[Mapping[str, tuple[fold.Claim, ...]]] = MappingProxyType(
         if (judges := tuple(judge for judge in PROCESS_CLAIMS if claim in judge.claims))
     }
 )
-"""The judges of each claim that can be judged, by the claim's id, in the catalogue's order."""
+"""Judges of each claim that traces can decide, by the claim's id, in the catalogue's order."""

@@ -173,7 +173,7 @@ class _Passage:
 
     @property
     def _goes_by_node(self) -> bool:
-        """Return whether a stub of a node has the message and must send it."""
+        """True if a stub of a node has received or sent the message."""
         is_sent = any(times for stub, times in self.sent.items() if not records.is_p2p_end(stub))
         return is_sent or any(_PROTOSTUB in stub for _, stub in self.taken)
 

@@ -360,7 +360,7 @@ class Process:
         self._states[record.machine, key] = record.new
 
     def state(self, machine: str, key: str | None) -> str | None:
-        """Return the state of an entity, or None if it is unknown.
+        """Return the last recorded state of an entity, or None if it is unknown.
 
         Args:
             machine: One of `stub_connection`, `stub_deployment`, `session`, `p2p_connection`.
@@ -425,7 +425,7 @@ class Process:
 def _fields_made_anew(
     _: type, fields: "list[attrs.Attribute[object]]"
 ) -> "list[attrs.Attribute[object]]":
-    """Give each field without a default an empty container of its type."""
+    """Return fields with defaults: an empty container of its type for each field without one."""
     return [
         field.evolve(default=attrs.Factory(_maker(field.type)))
         if field.default is attrs.NOTHING and field.name != "process"

@@ -30,10 +30,10 @@ _MEMBERSHIP: Final = "group_membership"
 _ACTIVE: Final = "active"
 _SERVES: Final = frozenset({"member", "leaving"})
 _TO: Final = ">"
-"""Separates the ids of the two nodes in the name of the link between them."""
+"""Separator between the ids of two nodes in the name of the link between them."""
 
 _LEAST: Final = -1
-"""A number below each revision."""
+"""Number below each revision, for a node that knows no row."""
 
 
 def _is_between(record: TraceLine) -> bool:
@@ -45,7 +45,7 @@ def _is_between(record: TraceLine) -> bool:
 
 
 class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
-    """A node of a group opens sessions and serves them only while its lease runs (I-M15).
+    """A node of a group opens and serves sessions only while its lease is valid (I-M15).
 
     A node notices the end of its lease by its own clock, however long it was suspended before. So a
     node is wrong if it still serves some time after the first message that follows that end. A node
@@ -219,7 +219,7 @@ def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterat
 class SubscribedHere(
     fold.ProcessClaim, claims=("I-M7",), place=fold.Place.NODE, across=(judge_subscriptions,)
 ):
-    """A session of a group gets messages for its subscriptions from its present node (I-M7)."""
+    """A runtime in a group gets messages only from the node at which it subscribed (I-M7)."""
 
     _homes: dict[str, int]
     _subscribed: set[tuple[str, str]]

@@ -272,7 +272,7 @@ def report_side(process: fold.Process, record: TraceLine) -> None:
 
 
 class UniquePair(fold.ProcessClaim, claims=("I-P6",), is_forgetful=True):
-    """Two runtimes have one link open at a time (I-P6)."""
+    """Two runtimes have at most one link open at a time (I-P6)."""
 
     _opened: dict[str | None, str | None]
 
@@ -295,7 +295,7 @@ _Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 
 
 class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
-    """No requester is made for a runtime while another one connects to it (I-P7).
+    """A runtime makes no second requester while one connects to the same runtime (I-P7).
 
     A handler has one end for each remote runtime (I-P8).
     """

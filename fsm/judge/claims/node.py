@@ -130,7 +130,7 @@ class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
 
 
 class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
-    """A part of a node answers from the address that was asked (I-M13)."""
+    """A component of a node answers from the address to which the request was sent (I-M13)."""
 
     _parts: set[str | None]
     _asked: records.Recent[str | None, str | None]
@@ -153,7 +153,7 @@ class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
 
 
 class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE):
-    """Changes of one object leave to each receiver in the order of their arrival (I-M14).
+    """Changes of an object are sent to each receiver in the order of their arrival (I-M14).
 
     A link to another node of the domain serves several receivers: one runtime, or all runtimes that
     subscribe there.
@@ -199,7 +199,7 @@ class _OpenRequests:
         self._open[record.mid or ""] = record
 
     def granted(self, answer: TraceLine) -> TraceLine | None:
-        """Return the request of a final answer if the answer grants it, or None."""
+        """Remove and return the request that a final answer grants; None: the answer refuses it."""
         if (answer.code or 0) < Code.OK:
             return None
         request = self._open.pop(answer.ref or "", None)
@@ -407,7 +407,7 @@ def _inner(body: Body) -> Body:
 
 
 def _records(body: Body) -> Iterator[str]:
-    """Yield the addresses of the records in an answer."""
+    """Yield the addresses of the registry records in an answer's body."""
     value = body.get("value")
     for row in value if isinstance(value, list) else [value]:
         url = row.get("url") if isinstance(row, Mapping) else None

@@ -59,7 +59,7 @@ class Listeners:
         return not self._unclear.get((router, address))
 
     def knows(self, router: str) -> bool:
-        """Return whether a router reports its table; a router in another process does not."""
+        """Return whether a router's listeners are recorded in this trace."""
         return router in self._tables
 
     def of(self, router: str, address: str) -> Sequence[str]:
@@ -99,14 +99,14 @@ class Recent(dict[_K, _V]):
     limit: ClassVar[int] = RECENT
 
     def add(self, key: _K, value: _V) -> bool:
-        """Add a key; return whether it is new."""
+        """Add a key with a value; return False if the key is known already."""
         if key in self:
             return False
         self[key] = value
         return True
 
     def forget(self) -> None:
-        """Remove the oldest keys if there are twice as many as should be kept."""
+        """Remove the oldest keys if the table has twice its intended size."""
         if len(self) >= 2 * self.limit:
             for key in list(islice(self, len(self) - self.limit)):
                 del self[key]
@@ -145,7 +145,7 @@ _SHARED: Final = frozenset({"changes", "subscription"})
 """Last segments of addresses that several components may listen to."""
 
 BUS: Final = "bus"
-"""Name of the actor that routes between sandboxes of a runtime, or for sessions of a node."""
+"""Component name of the router: a runtime's Message BUS, or the bus of a node."""
 
 MANAGER: Final = "sm"
 
@@ -175,7 +175,7 @@ _DRIFT: Final = 0.0002
 """Largest relative error of a clock that is adjusted (our choice; four times that of a quartz)."""
 
 Key: TypeAlias = tuple[str, str, int]
-"""Sender, receiver and id of a request."""
+"""Identity of a request: sender, receiver and id."""
 
 
 def has_waited(seconds: float, wait: float) -> bool:

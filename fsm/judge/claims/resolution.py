@@ -37,7 +37,7 @@ _STUB: Final = "stub:"
 
 
 class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
-    """Changes of another registry arrive only between subscription and unsubscription (I-C1)."""
+    """Changes of another registry arrive only while this runtime has subscribed to them (I-C1)."""
 
     _asked: records.Recent[records.Key, str | None]
     _followed: set[str | None]
@@ -67,7 +67,7 @@ class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
 
 
 class TornDown(fold.ProcessClaim, claims=("I-C5",)):
-    """After the last link to it has ended, a registry's changes have no followers (I-C5)."""
+    """After its last link has ended, a registry has no listeners for its changes (I-C5)."""
 
     _rows: dict[tuple[str | None, str | None], TraceLine]
     _alone_since: float | None = None
@@ -102,7 +102,7 @@ def check_service_route(process: fold.Process, record: TraceLine) -> None:
 
 
 class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
-    """Only a live link is a route (I-R2), and then the preferred one (I-R3); else the node (I-R4).
+    """Only live links are routes (I-R2), preferred to the node (I-R3), which is a fallback (I-R4).
 
     The registry says which entity is bound to which runtime. The steps of a stub say whether a link
     to that runtime, or the stub of the node, is live; the registry may learn it a little later. A
@@ -165,7 +165,7 @@ def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
 
 
 class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):
-    """No second stub is deployed for one domain while the first still is deployed (I-R6)."""
+    """No second stub is deployed for a domain while the first is being deployed (I-R6)."""
 
     _flying: dict[str, str]
 
@@ -182,7 +182,7 @@ class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, table
 
 
 class Termination(fold.ProcessClaim, claims=("I-R7",)):
-    """A search for a route ends in time: with a route, or without one (I-R7)."""
+    """A search for a route ends within the time limit, with or without a route (I-R7)."""
 
     _looking: dict[str, TraceLine]
 

@@ -39,7 +39,7 @@ def check_status_address(process: fold.Process, record: TraceLine) -> None:
 
 
 class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
-    """Each change of a stub's state is announced once, and nothing else is (I-S4)."""
+    """Each change of a stub's state is announced once, and no other event is announced (I-S4)."""
 
     _steps: dict[str | None, list[TraceLine]]
     _events: Counter[str | None]
@@ -259,7 +259,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
 
 
 class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
-    """Reports of another runtime about an address alternate between arrival and departure (I-C6).
+    """Another runtime reports arrival and departure of an address alternately (I-C6).
 
     A report may overtake a list that was requested before it, and holds besides the list.
     """
@@ -301,7 +301,7 @@ class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
 
 
 class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
-    """A stub can be reached before a record (I-P9) or an invitation (I-P10) names it."""
+    """A stub is reachable before a registry record (I-P9) or an invitation (I-P10) names it."""
 
     _asked: dict[str, list[str]]
     _paths: set[str]
@@ -373,7 +373,7 @@ class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
 
 @fold.check("I-S11", on=fold.bodies_at_bus(Op.SUBMIT), place=fold.Place.RUNTIME)
 def check_status_names_runtime(process: fold.Process, record: TraceLine) -> None:
-    """Check that a status names a runtime if and only if it is a direct link's (I-S11)."""
+    """Check that exactly the status events of direct links name a remote runtime (I-S11)."""
     stub = record.from_ or ""
     if record.to != f"{stub}/status":
         return

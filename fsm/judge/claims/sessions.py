@@ -56,7 +56,7 @@ class SessionFirst(fold.ProcessClaim, claims=("I-M1",)):
 
 
 class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
-    """A runtime's session has one open link: an older one is closed (I-M2)."""
+    """A runtime's session has at most one open link: older links are closed (I-M2)."""
 
     _states: dict[str | None, str | None]
     _links: dict[str | None, str | None]
@@ -98,13 +98,13 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
 
 @fold.check("I-M3", on=fold.rows(_ALLOC))
 def check_owner_keeps_addresses(process: fold.Process, record: TraceLine) -> None:
-    """Check that a runtime that is away keeps the addresses it owns (I-M3)."""
+    """Check that a runtime with a detached session keeps its addresses (I-M3)."""
     if record.op == Op.DEL and process.state(records.SESSION, record.val) == "detached":
         process.report_break("I-M3", record, f"{record.val} to keep it while it is away")
 
 
 class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
-    """Addresses of a session send nothing after its end (I-M4)."""
+    """No message is sent over the links of a session after its end (I-M4)."""
 
     _runtimes: dict[str, str | None]
 
@@ -121,7 +121,7 @@ class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
 
 
 class PolicyOnce(fold.ProcessClaim, claims=("I-M8",), place=fold.Place.NODE):
-    """A node decides once about each message that arrives (I-M8).
+    """A node judges each message that arrives only once by its policies (I-M8).
 
     The arrival of messages about the session itself is not recorded, so they are not counted.
     """

@@ -193,7 +193,7 @@ class IdMonotone(fold.ProcessClaim, claims=("I-T7",), place=fold.Place.RUNTIME):
 
 
 class RetryIdentity(fold.ProcessClaim, claims=("I-T8",)):
-    """A component that sends the same request again sends the same content (I-T8)."""
+    """A request that a component sends again has the same content (I-T8)."""
 
     _known: records.Recent[records.Key, str]
 

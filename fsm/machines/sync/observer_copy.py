@@ -42,7 +42,7 @@ class Condition(StrEnum):
     """Condition on a change's version, compared with the copy's."""
 
     GAP = "gap"
-    """A version between the two is missing."""
+    """A version between the copy's and the change's is missing."""
 
 
 _OBSERVE: Final = "the observer subscribes"

@@ -47,7 +47,7 @@ Unpack: TypeAlias = Callable[[object], object]
 
 @final
 class NotJsonError(ProtoflyError, ValueError, public=True):
-    """A value cannot be written as JSON and read again unchanged.
+    """Error: a value cannot be written as JSON and read again unchanged.
 
     Attributes:
         flaw: The path in the value, and the reason.
@@ -186,10 +186,10 @@ if TYPE_CHECKING:
 
 
 _VALUE: Final = "it"
-"""The name of a value in error messages: the value itself may be long."""
+"""Word that stands for a value in error messages, since the value itself may be long."""
 
 _COMPILED: Final = 64
-"""Number of schemas that a process keeps compiled."""
+"""Number of compiled schemas that a process keeps in memory."""
 
 
 class NoSchemaError(ProtoflyError):

@@ -247,7 +247,7 @@ def without(elements: list[Json], gone: list[Json]) -> list[Json]:
 
 
 def _key(value: Json) -> str | tuple[bool, str | float | None]:
-    """Return a key that is equal for two values if and only if they are `same`.
+    """Return a hashable key that is equal for two values if and only if they are `same`.
 
     The key of objects and lists is a text: a peer cannot choose values with colliding hashes.
     """
@@ -337,7 +337,7 @@ class ObjectChange:
     version: int
 
     def apply_to(self, value: JsonObject) -> JsonObject:
-        """Return a value after this change, without changing it in place."""
+        """Return a value after this change; the given value is not modified."""
         change = Change(self.version, self.path or None, self.new)
         return frozen_object(apply_change(value, change))
 

@@ -46,7 +46,7 @@ class _Edit:
 
 
 def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject | None:
-    """Return the smallest change that turns one value of an object into another; None: equal.
+    """Return the smallest change between two values of an object, or None if they are equal.
 
     A change of a list whose elements were added at its end, or removed, names these elements,
     unless the list itself is shorter.
@@ -146,7 +146,7 @@ def _missing(old: list[Json], new: list[Json]) -> list[int] | None:
 
 
 _FOR_GOOD: Final = frozenset({int(Code.NOT_FOUND), int(Code.GONE)})
-"""Codes after which the object cannot be written any more."""
+"""Reply codes after which the object can never be written again."""
 
 
 @attrs.frozen(slots=True)
@@ -247,11 +247,11 @@ class WritesCore:
 
     @property
     def is_full(self) -> bool:
-        """True if as many writes are waiting as permitted."""
+        """True if the queue has the maximum number of waiting writes."""
         return len(self._waiting) >= WRITES_WAITING
 
     def is_over(self, number: int) -> bool:
-        """Return whether a write is no longer waiting: it is published or void."""
+        """Return whether a write has left the queue, published or void."""
         return self._done >= number
 
     # ---- writing
