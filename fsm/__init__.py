@@ -15,11 +15,11 @@ __all__ = ["machine"]
 def machine(name: str) -> "Machine":
     """Return a declared state machine as the `transitions.Machine` that entities use.
 
-    It is the same object for a whole process, so leave its states and transitions as they
-    are. A model's `on_enter_<state>` and `on_exit_<state>` are called, with `_` for each
-    hyphen of the state; the steps of a runtime's own entities call nothing. To have a model
-    go along with them, see `Runtime.follow`. If a guard decides, `given` names the
-    conditions that are true: `model.trigger("changed", given={"gap"})`.
+    It is the same object for a whole process, so leave its states and transitions as they are. A
+    model's `on_enter_<state>` and `on_exit_<state>` are called, with `_` for each hyphen of the
+    state; transitions of a runtime's own entities call nothing. To let a model follow these, see
+    `Runtime.follow`. If a guard decides, `given` names the conditions that are true:
+    `model.trigger("changed", given={"gap"})`.
 
     Args:
         name: As in `python -m fsm list`, such as `p2p_connection`.

@@ -50,7 +50,7 @@ class Guard:
     def holds(self, given: AbstractSet[str]) -> bool:
         """Return whether the guard is met if exactly the conditions `given` are true.
 
-        They may be the table's own, or their words, as a file has them.
+        The conditions may be members of the table's enum, or their texts from a file.
         """
         return self.when <= given and self.unless.isdisjoint(given)
 

@@ -182,10 +182,10 @@ class MembershipCore:
     def takes_in(self, sender: Holder) -> bool:
         """Return whether messages from a process of another node may be accepted.
 
-        Messages that were under way for longer than a lease would come after later messages of the
-        same runtimes by other nodes. So messages from a process that lost its lease are refused,
-        and a process without a lease accepts none. The last `GROUP_NODES` processes that lost their
-        leases are known.
+        A message that was under way for longer than a lease could arrive after later messages of
+        the same runtime that other nodes sent. So messages from a process that lost its lease are
+        refused, and a process without a lease accepts none. The last `GROUP_NODES` processes that
+        lost their leases are remembered.
 
         Args:
             sender: The process that sent them.

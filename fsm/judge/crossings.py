@@ -197,9 +197,8 @@ class Skew:
 def skews(processes: Mapping[_Process, Sequence[Crossing]]) -> dict[_Process, Skew]:
     """Return the clock differences of processes that exchanged messages in both directions.
 
-    The reference is the process that exchanged messages with most others. If the crossings of two
-    processes contradict each other, one had its clock set while it ran: these crossings are not
-    used.
+    The reference is the process that exchanged messages with most others. If the messages of two
+    processes contradict each other, the clock of one was set while it ran: they are not used.
 
     Args:
         processes: The crossings of each process, by run and node.
@@ -256,7 +255,7 @@ def _pairs(groups: Iterable[_Group]) -> Iterator[tuple[_Process, _Process, int]]
 def _shortest(start: _Process, bounds: _Bounds) -> dict[_Process, int]:
     """Return the smallest sums of bounds from a process to all processes connected with it.
 
-    A cycle of contradicting bounds has no least sum; the search still ends.
+    If bounds contradict each other, a cycle has no smallest sum; the search still ends.
     """
     sums = {start: 0}
     changed = {start}

@@ -151,8 +151,8 @@ class Request:
 def subjects(request: Request) -> tuple[str | None, ...]:
     """Return the resources that a message is about: the addresses it names, else its receiver.
 
-    An entry that is no text is None. A session is opened for a runtime, and addresses
-    are allocated for a scheme of the node's domain (POL-18).
+    An entry that is no text becomes None. A request to open a session is about the runtime, and a
+    request for addresses about a scheme of the node's domain (POL-18).
     """
     message, place = request.message, request.place
     body = message.body

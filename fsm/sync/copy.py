@@ -247,7 +247,7 @@ class ObserverCore:
     def _keep(self, version: int, change: Change) -> None:
         """Keep a change that came early; if too many are kept, drop the oldest.
 
-        The newest change then shows the gap, and the object is read: no change is lost unnoticed.
+        The newest change then reveals the missing version, and the object is read.
         """
         if version > self.version:
             self._early[version] = change

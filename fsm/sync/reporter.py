@@ -279,7 +279,7 @@ class ReportedObject:
     def time_over(self, now: float) -> None:
         """End the subscriptions and invitations whose deadlines have passed.
 
-        If the call comes much too late, the machine has slept, and renewals are yet to be read:
+        If the call comes much too late, the machine has slept, and renewals may wait to be read:
         then all leases are extended by the time of one renewal.
         """
         for observer in self._alarms.due(now):
@@ -508,7 +508,7 @@ class ReportedObject:
     def expel(self, by: str, observer: str) -> Refused | None:
         """End the permission and the subscription of an observer, which may ask again (SYN-21).
 
-        Beyond `MAX_ALLOWED_OBSERVERS` the observers that were expelled first are forgotten.
+        At most `MAX_ALLOWED_OBSERVERS` expelled observers are remembered, the latest ones.
         """
         refusal = self._refusal(by)
         if refusal is not None:

@@ -596,6 +596,6 @@ GROUP_THREE: Final = _group(
     ("a", "b", "c"),
     2,
 )
-"""Composition: one of three nodes dies with a session; the others take it over, or remove it."""
+"""Composition: one of three nodes dies with a session; the others take over, or remove the row."""
 
 COMPOSITIONS: Final = (GROUP, GROUP_FENCE, GROUP_DEATH, GROUP_LEAVE, GROUP_THREE)

@@ -41,7 +41,7 @@ class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
             self.report_break(record, "permission", claim="I-K4")
 
     def _is_exempt(self, record: TraceLine) -> bool:
-        """Return whether a message needs no decision: answer, own status or internal (BUS-13)."""
+        """Return whether a message needs no permission: answer, own status or internal."""
         home = self.process.home
         if home is None:
             return False
@@ -131,11 +131,12 @@ class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
 class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.RUNTIME):
     """The component that submits a message owns the sender address of the message (I-B10).
 
-    The bus records the owner of each address: a row has the address, its owner, and the kind of
-    owner. The senders of messages that a node stub brings are components elsewhere. A message that
-    a peer sends over a link is from its runtime, or from an address that a registry assigns to that
-    runtime: each has a row. Answers may come from addresses that several components listen to
-    (C-81). The bus repeats an answer even if the address that gave it has been removed.
+    The bus records the owner of each address in a table row: the address, its owner, and the kind
+    of owner. Messages that a node's stub submits were sent by components of other runtimes. A
+    message that a peer sends over a link is from the peer's runtime, or from an address that a
+    registry assigns to that runtime: the table has a row for each. Answers may come from addresses
+    that several components listen to (C-81). The bus repeats an answer even if the address that
+    gave it has been removed.
     """
 
     _granted: dict[str, set[str]]
@@ -253,9 +254,9 @@ class ViaRules(fold.ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
     """The list of stubs that a message has passed (`via`) shows no routing loop (I-L1..I-L4).
 
     No stub occurs twice in `via` when the message is admitted (I-L1). A stub sends no message that
-    it has carried before (I-L2): at each crossing `via` is unchanged but for the stub that is added
-    (I-L3). Neither `via` nor the number of times a message is sent exceeds the limit (I-L4). Sends
-    are counted by link, and a message that comes again may be sent again.
+    it has sent before (I-L2): each send changes `via` only by adding the stub (I-L3). Neither `via`
+    nor the number of times that a message is sent exceeds the limit (I-L4). Sends are counted by
+    link, and a message that arrives again may be sent again.
     """
 
     _vias: records.Recent[str, set[tuple[str, ...]]]

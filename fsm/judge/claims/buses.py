@@ -38,9 +38,9 @@ def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
 class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
     """All listeners that a message's target has at its admission get the message (I-B2).
 
-    Messages that creators write about children over links are for some listeners only (`heard_by`).
-    A listener that leaves needs nothing more, unless it got a message that was admitted later. A
-    message that is admitted again is for the listeners who have not got it yet.
+    Messages of creators about children that come over links are for some listeners only
+    (`heard_by`). A listener that is removed needs no further message, unless it got a message that
+    was admitted later. A message that is admitted again is for the listeners that have not got it.
     """
 
     _left: dict[str, tuple[TraceLine, set[str]]]
@@ -185,15 +185,15 @@ class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.
 def judge_overtaking(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """Check that a component's messages to one target reach a listener in order (I-B7).
 
-    On any path of the messages: messages from another runtime arrive in the order in which its bus
-    admitted them. A message that was admitted again may come as early as its first copy and as late
-    as its last. A message that several runs or processes admitted as their own is not judged: which
-    one was delivered is not recorded. An answer whose route by the node lost a copy may come at any
-    time: unlike a late request, it is not refused. So may a durable message that was refused to its
-    sender because nobody knew whether a log has it.
+    Messages from another runtime must arrive in the order in which its bus admitted them, by
+    whatever route. A message that was admitted again may arrive at any time between its first and
+    its last copy. A message that several runs or processes admitted as their own is not judged: no
+    record says which was delivered. An answer may come at any time if a copy was lost on its route
+    over the node: unlike a late request, it is not refused. So may a durable message that was
+    refused to its sender since nobody knew whether a log contains it.
 
-    A process whose trace is not whole may have admitted or carried further copies of a message:
-    messages that such a process is known to have sent on are not judged.
+    A process whose trace is incomplete may have admitted or sent further copies of a message:
+    messages that such a process has sent on are not judged.
     """
     places: defaultdict[str, dict[tuple[str, str], list[int]]] = defaultdict(dict)
     under_way = Counter[str]()

@@ -162,7 +162,8 @@ class _Passage:
     def _is_passed_over(self, router: str) -> bool:
         """Return whether stubs of links may skip the message.
 
-        The reporter spreads a child. A message that a link did not write goes by the node.
+        The reporter distributes messages about a child. A message that no link could send is sent
+        over the node.
         """
         is_link = records.is_p2p_end(router.removeprefix(records.MINI_BUS))
         return is_link and (self._is_child or self._goes_by_node)
@@ -207,8 +208,8 @@ class _Passage:
     def _is_exempt(self) -> bool:
         """True if stubs of links need not send the message.
 
-        A message that a direct link did not write goes back to the bus and then by the node. A
-        child that is reported waits there for another path, and its request is answered or times
+        A message that a direct link did not send is returned to the bus and sent over the node. A
+        message about a child waits there for another path, and its request is answered or times
         out.
         """
         ends = {scheme_of(self.last.from_ or ""), scheme_of(self.last.to or "")}
@@ -225,10 +226,10 @@ def _count(times: dict[_K, int], key: _K) -> int:
 class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     """No component of a process passes a message on twice (I-T11) or loses it (I-T12).
 
-    A direct link gets it once, however often its stub does: a link may give back a message that it
-    did not deliver, without a record. A process may pass on messages whose arrival it does not
-    record, such as its own messages at some of its parts. A message is not missed if it was taken
-    in by a stub that records nothing, or by a sandbox that reports no listeners.
+    A link gets the message once, even if its stub gets it several times: a link may return a
+    message that it did not deliver, without a record. A process may pass on messages whose arrival
+    it does not record, such as messages of its own components. A message does not count as lost if
+    it was received by a stub that records nothing, or by a sandbox that records no listeners.
     """
 
     _passages: dict[str, _Passage]
@@ -424,8 +425,8 @@ class GivenOnce(
 ):
     """A listener gets an event or an answer once, even if it comes over two routes (I-T11).
 
-    A stub of direct links gets a message that goes by several of them once for each. Requests are
-    judged by `ExactlyOnce`.
+    A stub of direct links may get a message once for each link over which it is to be sent.
+    Requests are judged by `ExactlyOnce`.
     """
 
     _given: records.Recent[tuple[str, str], None]
@@ -461,8 +462,8 @@ _Sent: TypeAlias = tuple[str, fold.Evidence]
 def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """Check that each message between two processes over a session arrives once (I-L6).
 
-    A link that ends loses the messages that were sent last: a message is lost if a later one by the
-    same link has arrived. Both processes must have whole traces, of all their runs.
+    A link that ends may lose the messages that were sent last: a message counts as lost only if a
+    later one over the same link has arrived. Both processes must have complete traces.
     """
     by_link: defaultdict[tuple[str, str, str], list[_Sent]] = defaultdict(list)
     arrivals: defaultdict[str, list[fold.Evidence]] = defaultdict(list)

@@ -47,9 +47,9 @@ def _is_between(record: TraceLine) -> bool:
 class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
     """A node of a group opens and serves sessions only while its lease is valid (I-M15).
 
-    A node notices the end of its lease by its own clock, however long it was suspended before. So a
-    node is wrong if it still serves some time after the first message that follows that end. A node
-    of no group traces no membership and is not judged.
+    A node notices the end of its lease by its own clock, even after it was suspended. So a
+    violation is reported only if it still serves some time after the first message that follows
+    that end. A node without a group records no membership and is not judged.
     """
 
     _is_out: bool = False
@@ -109,8 +109,8 @@ class _Stay:
 def judge_homes(items: Sequence[fold.Evidence], _whole: fold.Whole) -> Iterator[fold.Finding]:
     """Check that only one node of a group at a time serves a session (I-M16).
 
-    A node knows that another node took over a session once it has itself written a later row, some
-    time before. Serving the session after that is of a stale epoch.
+    A node must know that another node took over a session once it has itself written a later row,
+    some time before. If it serves the session after that, it acts on an outdated epoch.
     """
     stays = sorted(items, key=_in_turn)
     for index, item in enumerate(stays):
@@ -270,11 +270,11 @@ class SubscribedHere(
 def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """Check that a runtime gets a message only as often as the message arrived (I-M17).
 
-    A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
-    copy that a link did not write, and that waits again, was not given. A message carried to
-    another node for its subscribers may come again, from its new node, to a subscriber that had it
-    and has moved. Not judged are messages that a process without a whole trace had a part in, and
-    messages that no link brought: a node made them.
+    A message arrives over a link, from a log, or from a node that has not recorded that it sent the
+    message. A copy that a link did not send, and that is queued again, was not delivered. A message
+    sent to another node for its subscribers may come again, from its new node, to a subscriber that
+    had it and has moved. Some messages are not judged: those that a process with an incomplete
+    trace handled, and those that a node made itself.
     """
     arrivals, is_published = 0, False
     carried, deliveries = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
@@ -347,11 +347,10 @@ def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator
     """Check that messages between nodes of a group arrive, in order, once (I-M18).
 
     A message may be lost if one of both nodes lost the engine meanwhile, by its own clock; or if
-    the sender answered or counted it after all; or if the receiver counted it because it came too
-    late or the receiver had no lease. A receiver may have got a message before it lost the engine
-    and take it in afterwards, by less than a lease. The messages that were sent last may be under
-    way. Losses, and messages that nobody has sent, are judged only if the trace of the sender is
-    whole.
+    the sender answered it or recorded its loss; or if the receiver recorded that it came too late
+    or without a lease. A receiver may have got a message before it lost the engine and process it
+    afterwards, by less than a lease. The messages that were sent last may be under way. Losses, and
+    messages without a sender, are judged only if the trace of the sender is complete.
     """
     sent = [item for item in items if item.data[0] == Op.XMIT]
     arrivals = [item for item in items if item.data[0] == Op.RCV]

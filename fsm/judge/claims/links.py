@@ -26,7 +26,7 @@ _HANDLER: Final = "handler"
 def check_link_is_live(process: fold.Process, record: TraceLine) -> None:
     """Check that a link carries messages only while it is live (I-P14).
 
-    The messages that set a link up do not go over it before that, either (I-P13).
+    The messages that set up a link must not be sent over the link before that, either (I-P13).
     """
     if process.state(records.LINK_MACHINE, record.stub) in {None, records.LIVE}:
         return
@@ -80,7 +80,7 @@ def judge_content(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fol
 class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link, judge_content)):
     """Each direction of a link brings the messages in order, once (I-P15), unchanged (I-P16).
 
-    The numbers are judged here; `judge_link` and `judge_content` compare both ends.
+    The numbers are judged here; `judge_link` and `judge_content` compare sender and receiver.
     """
 
     _last: Counter[tuple[str | None, str | None]]
@@ -229,8 +229,9 @@ def judge_openings(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
 class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
     """A link that stays open in one runtime was opened in the other, too (I-P4).
 
-    The end that is proven first is alone while the other waits for the last message of the proof.
-    Processes have clocks of their own, so which end closed the link first is not judged.
+    During the proof of keys, one runtime opens the link while the other waits for the last message
+    of the proof. Processes have different clocks, so which runtime closed the link first is not
+    judged.
     """
 
     _opened: dict[str | None, tuple[TraceLine, float | None]]
@@ -297,7 +298,7 @@ _Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
     """A runtime makes no second requester while one connects to the same runtime (I-P7).
 
-    A handler has one end for each remote runtime (I-P8).
+    A handler has at most one link to each remote runtime (I-P8).
     """
 
     _busy: _Busy

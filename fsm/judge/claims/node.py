@@ -31,8 +31,8 @@ _ACTIVE: Final = "active"
 class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
     """A message is delivered to all subscribers of its target except its sender (I-M5).
 
-    Messages about children go back to their author, too; the node of another domain may be one more
-    receiver.
+    Messages about children are sent to their author, too; the node of another domain may be an
+    additional receiver.
     """
 
     _subscribers: defaultdict[str, set[str]]
@@ -283,9 +283,9 @@ class RecordRequests(
     """Records are their owners' (I-G2), true (I-G6), and confirmed before others read them (I-G3).
 
     Records are live as long as they are refreshed (I-G4), and each change is reported (I-G5).
-    Registrations, refreshes and reports by another node of the domain are judged there. A node that
-    starts has the addresses of its earlier process before its registry starts: that process has
-    confirmed their records.
+    Registrations, refreshes and reports by another node of the domain are judged in that node's
+    trace. A node restores the addresses of its earlier process before its registry starts: that
+    process has confirmed their records.
     """
 
     _asked: _OpenRequests

@@ -49,8 +49,8 @@ def _is_accepted(record: TraceLine) -> bool:
 class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME):
     """An observer is subscribed to changes before it gets the object (I-D6).
 
-    So no change is lost in between: the reporter's end adds the observer before it answers, and the
-    observer's end has the listener before it asks.
+    So no change is lost in between: the reporter's runtime adds the observer before it answers, and
+    the observer's runtime has the listener before it sends the request.
     """
 
     _observers: set[_Row]
@@ -157,8 +157,8 @@ def judge_values(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[
     If an observer has two successive versions, the reporter wrote the versions between them.
     Versions before the first write in the reporter's traces are unknown.
 
-    If two write one version differently, the order of the writes cannot be read from the names of
-    their runs, which are times of different clocks: that of the smaller node is taken as right.
+    If two processes write one version differently, their order is unknown, since the names of their
+    runs are times of different clocks: the write of the smaller node is taken as right.
     """
     values: dict[fold.Datum, fold.Datum] = {}
     written = [item for item in items if item.data[0] != Op.APPLY]
@@ -199,7 +199,7 @@ def _version(item: fold.Evidence) -> int:
 def report_value(process: fold.Process, record: TraceLine) -> None:
     """Provide a version and value of an object as evidence about all copies (I-D2, I-D4).
 
-    When all copies are equal is not judged, as each process has a clock of its own.
+    The time at which all copies are equal is not judged, as each process has its own clock.
     """
     writer = process.home if record.op == Op.WRITE else record.by
     data = record.op, record.version, record.digest, writer
@@ -209,7 +209,7 @@ def report_value(process: fold.Process, record: TraceLine) -> None:
 class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
     """A deleted object does not change any more and gets no observers (I-D8).
 
-    A busy bus takes messages late that it was given before the object was deleted.
+    A busy bus may be late to process messages that were submitted before the object was deleted.
     """
 
     _gone: dict[str | None, float]
@@ -241,9 +241,9 @@ class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
 class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
     """A child belongs to its creator, which alone changes and numbers its children (I-D10).
 
-    A child is `object|creator#number`, as it is named at the reporter's end. A message that a
-    creator sends by a direct link is for the sync manager alone, which knows the observers; the
-    repetition, by a link, of a message that a node has brought before is no delivery.
+    Records name a child `object|creator#number`. A message that a creator sends over a direct link
+    is delivered only to the sync manager, which knows the observers; if a message came over a node
+    before, its repetition over a link is not delivered.
     """
 
     _last: dict[tuple[str, str], int]
@@ -285,8 +285,8 @@ class AskedWrites(fold.ProcessClaim, claims=("I-D1", "I-D2"), place=fold.Place.R
     """An object is written only while a request of its reporter to write is open (I-D1).
 
     A request is open from its delivery to the sync manager until the sync manager has answered it.
-    Requests are recorded if hops are: then a write has a digest. Versions rise by one (I-D2), also
-    for an object without observers.
+    Requests are recorded only in a trace with message records: then a write has a digest. Versions
+    rise by one (I-D2), also for an object without observers.
     """
 
     _open: dict[str | None, str | None]

@@ -230,8 +230,8 @@ def of_creator(record: TraceLine) -> bool:
 def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
     """Return the listeners of a message's target that should get the message.
 
-    A message of a creator about children that came by a link is for the sync manager alone; no link
-    brings it to others, since the object reports it.
+    A message of a creator about its child that came over a link is for the sync manager only; no
+    link brings it to others, since the object's reporter distributes it.
 
     Args:
         record: The admission of the message.

@@ -104,9 +104,9 @@ def check_service_route(process: fold.Process, record: TraceLine) -> None:
 class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
     """Only live links are routes (I-R2), preferred to the node (I-R3), which is a fallback (I-R4).
 
-    The registry says which entity is bound to which runtime. The steps of a stub say whether a link
-    to that runtime, or the stub of the node, is live; the registry may learn it a little later. A
-    message whose sender demands the node, or a link, takes that route.
+    The registry's table says which entity is bound to which runtime. The transitions of a stub say
+    whether a link to that runtime, or the stub of the node, is live; the registry may learn of them
+    a little later. If its sender demands the node, or a link, a message takes that route.
     """
 
     # By address of a link: the other runtime, the state, the time of the last transition.
@@ -154,7 +154,7 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
 def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
     """Check that a runtime's message goes to a node of the target's domain or its own (I-R5).
 
-    An answer may go back by the node that has brought its request.
+    An answer may be sent back over the node that delivered its request.
     """
     runtime, own_domain = process.sessions.get(record.link, ""), process.domain
     if own_domain is None or scheme_of(runtime) != RUNTIME_SCHEME or records.is_answer(record):
@@ -203,10 +203,10 @@ class Termination(fold.ProcessClaim, claims=("I-R7",)):
 class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
     """A message that no link could carry is sent over the node, once for each request (I-R9).
 
-    A message to all followers of an object goes by the node and by links, so each of those links
-    may have the node carry it once more. A request may be repeated while it waits for the node:
-    each copy is sent, whether it waits at the stub or before it. A stub that waits for the disk, or
-    for a login, takes no message out of its mailbox meanwhile.
+    A message to all followers of an object is sent over the node and over links, so each of those
+    links may cause one more send over the node. A request may be repeated while it waits for the
+    node: each copy is sent. A stub that waits for the disk, or for a login, takes no message out of
+    its mailbox meanwhile.
     """
 
     _waiting: Counter[tuple[str, str | None]]

@@ -129,8 +129,8 @@ def check_session_is_open(process: fold.Process, record: TraceLine) -> None:
 class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
     """Messages that wait for a stub leave in order, and their number is limited (I-S9).
 
-    In a session that its node has started empty, renewals go first: requests of the runtime to
-    parts of its node. The other messages follow, in their order.
+    If the node has opened an empty session, renewals are sent first: requests of the runtime to
+    components of its node. The other messages follow, in order.
     """
 
     _waiting: defaultdict[str, dict[str, bool]]
@@ -261,7 +261,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
 class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
     """Another runtime reports arrival and departure of an address alternately (I-C6).
 
-    A report may overtake a list that was requested before it, and holds besides the list.
+    A report may arrive before a list that was requested earlier, and then overrides the list.
     """
 
     _asked: dict[str, tuple[str, dict[str, bool]]]

@@ -222,9 +222,9 @@ class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
 class FalseLasting(fold.ProcessClaim, claims=("I-A7",)):
     """A registry record that outlives its session was registered in upstream's form (I-A7).
 
-    Any other record is left in the state live, in which an entity may not end
-    (`fsm.machines.registration`). For a record kept from before the node started, the registering
-    session is unknown.
+    Any other record ends in the state live, in which an entity may not end
+    (`fsm.machines.registration`). If a record was restored at the start of the node, the session
+    that registered it is unknown.
     """
 
     _upstream: set[str | None]

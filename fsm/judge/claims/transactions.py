@@ -44,7 +44,7 @@ class Match(fold.ProcessClaim, claims=("I-T1",), place=fold.Place.RUNTIME):
 class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
     """A request made in this runtime gets a final answer within the time limit (I-T3).
 
-    Each attempt has a wait of its own, and there are at most `MAX_ATTEMPTS`.
+    Each attempt has its own time limit, and at most `MAX_ATTEMPTS` are made.
 
     Attributes:
         refused: Requests that the process refused when it ended: the requester is gone by then.
@@ -135,7 +135,7 @@ class GivenAnswers(
 class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNTIME):
     """The router answers 408 only after a whole waiting time without any answer (I-T6).
 
-    An answer after that is not delivered (I-T5).
+    An answer after the 408 is not delivered (I-T5).
     """
 
     _over: records.Recent[records.Key, str | None]

@@ -48,7 +48,7 @@ class _Edit:
 def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject | None:
     """Return the smallest change between two values of an object, or None if they are equal.
 
-    A change of a list whose elements were added at its end, or removed, names these elements,
+    If elements were added at the end of a list, or removed, the change names only these elements,
     unless the list itself is shorter.
 
     Args:
