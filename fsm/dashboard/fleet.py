@@ -347,7 +347,7 @@ class Fleet:
         self._links[link] = runtime
         row = self._rows.get(runtime)
         if row is None:
-            # Its first step is reported after its link.
+            # The session's first transition is reported after its link.
             row = self._rows[runtime] = _Row("", 0.0)
         row.link, row.form = link, form
         self._mark(runtime)

@@ -409,7 +409,7 @@ class MembershipCore:
     def _add(self, row: NodeRow) -> None:
         node = row.holder.node
         known = self.others.get(node)
-        # A node that joins must know all members, besides the rows of other nodes that join.
+        # A node that joins must know all members, and also other nodes that join.
         most = GROUP_NODES - 1 if self._has_lease else 2 * GROUP_NODES
         if known is None and len(self.others) >= most:
             self._port.refuse_row(node_key(node), RowRefusal.TOO_MANY)

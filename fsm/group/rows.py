@@ -267,7 +267,7 @@ class RowsCore:
             wanted.tickets = (*former.tickets, *wanted.tickets)
         known = self._known.get(key, _ABSENT)
         if table is self._ready and wanted.value == known.value:
-            # The row is so already, or a change that was not sent yet is undone.
+            # The row has this value already, so the change that was not sent yet is dropped.
             table.pop(key, None)
             self._confirm(key, wanted, known.revision)
         else:

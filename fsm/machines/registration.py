@@ -77,7 +77,7 @@ REGISTRATION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.LASTING, State.DISCONNECTED, State.DEAD}),
-    # A run usually ends before a record is removed, and before what lasts has expired.
+    # A run usually ends before a record is removed, and before a lasting record has expired.
     extension_ends=frozenset({State.LASTING, State.DISCONNECTED}),
     deadlines=(
         Deadline(State.CREATED, "REGISTRATION_EXPIRES", Trigger.BURY, "it must become live"),

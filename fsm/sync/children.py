@@ -385,7 +385,7 @@ class ChildrenCopyCore:
         """
         is_own = op.creator == self._keeper
         if is_reported and is_own:
-            # About its own children a copy believes only its hyperty.
+            # A copy relies on its hyperty alone for the children of that hyperty.
             return
         if self._heard is not None:
             self._heard.append(op)
@@ -393,7 +393,7 @@ class ChildrenCopyCore:
             self._deleted[op.name] = None
             if len(self._deleted) > CHILDREN_OF_CREATOR:
                 self._deleted.pop(next(iter(self._deleted)))
-        # A child that does not fit here was refused by the reporter's end, too.
+        # A child that does not fit here was refused by the reporter's runtime, too.
         result = self.children.take(op)
         if result is not False and not (is_own or is_reported):
             self._sign_by = min(self._sign_by, now + QUIET)

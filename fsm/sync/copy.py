@@ -124,7 +124,7 @@ class ObserverCore:
         """Take over the whole object from the answer to a subscription or to a read."""
         if self.state is State.DELETED:
             return
-        # Repeated reads that do not close the gap are spaced.
+        # If a read does not close the gap, the next one follows after a pause.
         pause = READ_PAUSE if self.state is State.STALE else 0.0
         self._step(Trigger.SNAPSHOT, now)
         self._hear(now)
@@ -147,7 +147,7 @@ class ObserverCore:
 
     def read_failed(self, read: int, why: str, now: float) -> None:
         """Schedule another read after a pause, since no answer came or no route was known."""
-        # Not if the next read is already due.
+        # No pause is needed if the next read is scheduled already.
         if self.state is State.STALE and self._read_at == math.inf and read == self._reads:
             self._step(Trigger.READ_FAILED, now, why)
             self._read_at = now + READ_PAUSE
@@ -198,7 +198,7 @@ class ObserverCore:
         if state is State.DELETED:
             return
         if state is not State.LIVE:
-            # The state, its wait and the read under way do not change.
+            # The state, its deadline and the read under way do not change.
             self._keep(version, change)
             self._port.step(self._entity.step(Trigger.CHANGED))
             return

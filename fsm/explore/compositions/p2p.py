@@ -340,7 +340,7 @@ class StubEnd:
         self._close(link, Loss.BROKEN)
 
     def close_link(self, link: str) -> None:
-        # An end that never used the link sends no goodbye on it.
+        # A runtime that never used the link sends no goodbye over it.
         self._close(link, Loss.ORDERLY if self.link == link else Loss.BROKEN)
 
     def _close(self, link: str, loss: Loss) -> None:

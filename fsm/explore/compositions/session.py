@@ -135,7 +135,7 @@ class Stub(plan.Host):
     ) -> None:
         if not self._is_from(link):
             return
-        # An answer may ask for a proof; a second one that does is a refusal.
+        # An answer may ask for a proof; a second answer that does so is a refusal.
         is_challenged = challenge is not None and self.core.link is LinkState.OPENING
         if code <= LAST_SUCCESS:
             self.token = token or self.token

@@ -256,7 +256,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
 
     @fold.on(fold.rows(records.LISTENERS))
     def take_row(self, record: TraceLine) -> None:
-        # A bus that reports its listeners records what it takes in.
+        # A bus that reports its listeners also records the messages that it receives.
         self._recorded.add(record.actor)
 
     @fold.on(fold.at_bus(Op.SUBMIT))
@@ -303,7 +303,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             most = max(most, passage.targets)
         stub = listener.removeprefix(records.MINI_BUS)
         if _PROTOSTUB in stub:
-            # A message that a direct link gives back goes by another route.
+            # A message that a direct link returns is sent by another route.
             most += passage.returned(self._ended)
         # Deliveries to stubs of links are judged by what the stubs send.
         if passage.given[listener] > most and not records.is_p2p_end(stub):
@@ -363,7 +363,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             passage.taken.get((f"{records.MINI_BUS}{stub}", stub), 0),
         )
         if sent and sent + passage.waiting[stub] >= taken:
-            # A message that a link did not write waits again.
+            # A message that a link did not send is queued again.
             passage.sent[stub] = sent - 1
         passage.waiting[stub] += 1
 
@@ -374,8 +374,8 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     @fold.on(fold.msg(Op.DROP, Op.DENY))
     def take_end(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
-        # A message that a stub itself sent is dropped before it is recorded as read; one it read
-        # and was given to send is dropped in place of sending it.
+        # If the stub itself had sent the message, the drop precedes the record of its receipt;
+        # otherwise the stub drops the message instead of sending it.
         is_sent = passage.sent.get(stub, 0) >= passage.taken.get(
             (f"{records.MINI_BUS}{stub}", stub), 0
         )
@@ -385,14 +385,14 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     @fold.on(fold.msg(Op.SYNTH, Op.RELAY))
     def take_answer(self, record: TraceLine) -> None:
         request = self._known(record.ref)
-        # The refusal of what was not admitted is the result of the submission: no listener has it.
+        # If a request was not admitted, its sender gets the refusal directly, not by a listener.
         is_given = request is None or request.admitted > 0
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
         elif record.actor == records.BUS:
             passage = self._passage(record)
             passage.made += is_given
-            # A request that comes again and again is refused as often, alike.
+            # A request that is repeated gets an equal refusal each time.
             passage.refusals += 1
         if request is not None:
             request.is_answered = True
@@ -476,7 +476,7 @@ def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
         elif op == Op.RCV:
             arrivals[mid].append(item)
         elif op == Op.DROP or times[mid]:
-            # A message that a link did not write waits again.
+            # A message that a link did not send is queued again.
             excused[mid] += 1
     *_, sender, receiver = items[-1].data
     # Stubs of other protocols do not record what they send.
@@ -522,7 +522,7 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def take_crossing(self, record: TraceLine) -> None:
         peer = self._other(record)
-        # Session control ends at the node's end of the link, which does not record it.
+        # Session control messages are handled by the node's link, which does not record them.
         is_control = any(
             is_node((end or "").removesuffix("/session")) for end in (record.from_, record.to)
         )

@@ -366,7 +366,7 @@ def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator
     former: fold.Evidence | None = None
     for item in arrivals:
         copy = _copy_of(item)
-        # It is not recorded which copy arrived of a message that was sent again.
+        # If a message was sent again, no record says which copy arrived.
         index = next((place for place in indices[copy] if place > last_index), None)
         if index is not None:
             is_known = former is not None and not _is_excused(outages, former, item, GROUP_LEASE)

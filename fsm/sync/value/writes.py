@@ -126,7 +126,7 @@ def _shortening(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
     elements = [old[index] for index in indices]
     is_one = len(indices) == 1
     if is_one and isinstance(elements[0], dict | list):
-        # The element is shorter than its index.
+        # An index is shorter in JSON than the element itself.
         return _Edit((*path, str(indices[0])))
     # No other elements may be equal to these, since they would be removed, too.
     is_all = len(without(old, elements)) == len(old) - len(elements)
@@ -238,7 +238,7 @@ class WritesCore:
         self.value = self._published = data
         self.version = version
         self._most = json_size(data)
-        # Each write with the value after it.
+        # The writes that are not published yet, each with the value after it.
         self._waiting: deque[tuple[ChangeObject, JsonObject]] = deque()
         self.number = self._done = 0
         self._for_writer: Unpublished | None = None
