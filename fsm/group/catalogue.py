@@ -50,7 +50,7 @@ CATALOGUE: Final = "catalogue/"
 
 @attrs.frozen(slots=True)
 class CatalogueRow:
-    """Row of the engine that contains one file of the catalogue.
+    """Row of the shared store that contains one file of the catalogue.
 
     Attributes:
         path: Its path below the root of the catalogue.
@@ -67,7 +67,7 @@ class CatalogueRow:
 
     @property
     def key(self) -> str:
-        """The key of the row in the engine."""
+        """The key of the row in the shared store."""
         return CATALOGUE + self.path
 
     @property
@@ -98,7 +98,7 @@ def counter_of(text: str) -> int | None:
 
 
 def write_file(row: CatalogueRow) -> bytes:
-    """Return a row encoded as its value in the engine: a line of JSON, then the package."""
+    """Return a row encoded as its value in the shared store: a line of JSON, then the package."""
     head = orjson.dumps({"version": row.version, "text": row.text})
     return head if row.package is None else head + b"\n" + row.package
 
@@ -169,10 +169,10 @@ class CataloguePort(Protocol):
         """Serve this version of a file from now on."""
 
     def write(self, row: CatalogueRow) -> None:
-        """Write a file to the engine."""
+        """Write a file to the shared store."""
 
     def report_unused(self, path: str, why: Why) -> None:
-        """Report that a file of the directory is not served, since the engine has another."""
+        """Report that a file of the directory is not served, since the shared store has another."""
 
 
 Verify: TypeAlias = Callable[[str, str, str], bool]
@@ -180,7 +180,7 @@ Verify: TypeAlias = Callable[[str, str, str], bool]
 
 
 class CatalogueCore:
-    """Comparison of a node's directory with the catalogue files in the engine.
+    """Comparison of a node's directory with the catalogue files in the shared store.
 
     Args:
         port: The host.
@@ -205,13 +205,13 @@ class CatalogueCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if the node serves the engine's files, and has nothing to write."""
+        """True if the node serves the shared store's files, and has nothing to write."""
         return self._is_member and self._has_looked and not self._due and not self._writing
 
     # ---- files of the engine
 
     def set_row(self, row: CatalogueRow) -> None:
-        """Take a file that the engine has, and serve the newest version."""
+        """Take a file that the shared store has, and serve the newest version."""
         path = row.path
         self._writing.pop(path, None)
         self._in_engine[path] = row
@@ -226,14 +226,14 @@ class CatalogueCore:
         self._settle()
 
     def set_missing(self, path: str) -> None:
-        """Take the information that the engine has no readable file at a path."""
+        """Take the information that the shared store has no readable file at a path."""
         self._writing.pop(path, None)
         self._in_engine.pop(path, None)
         self._due[path] = None
         self._settle()
 
     def set_written(self, key: str) -> None:
-        """Treat the file that this node wrote as present, since the engine has confirmed it.
+        """Treat the file that this node wrote as present, since the shared store has confirmed it.
 
         Args:
             key: Key of the row, of any kind.
@@ -243,7 +243,7 @@ class CatalogueCore:
             self.set_row(written)
 
     def join(self) -> None:
-        """Allow writes, since the node is a member and knows the engine's rows. Idempotent."""
+        """Allow writes, since the node is a member and knows the shared rows. Idempotent."""
         if not self._is_member:
             self._is_member = True
             self._due |= dict.fromkeys((*self._served, *self._own, *self._gone))

@@ -55,7 +55,7 @@ class Offered:
 
 
 class AcceptCore:
-    """Queue of durable messages at the sender's node, which are written to the engine in batches.
+    """Queue of durable messages at the sender's node, which are stored in batches in order.
 
     Only one batch is under way at a time.
 
@@ -80,7 +80,7 @@ class AcceptCore:
         return self._waiting.put(one, user_of(one.message, self._domain), len(one.payload))
 
     def begin_batch(self) -> tuple[int, Sequence[Offered]] | None:
-        """Return the number and the messages of the next batch to write to the engine, in order.
+        """Return the number and the messages of the next batch to write to the store, in order.
 
         Return None if no message waits, or if a batch is under way.
         """
@@ -109,7 +109,7 @@ class AcceptCore:
 
 @attrs.frozen(slots=True)
 class Kept:
-    """Entry of a log, as it was read from the engine.
+    """Entry of a log, as it was read from the shared store.
 
     Attributes:
         message: The message; None: the entry has an unknown form.
@@ -127,7 +127,7 @@ class LogPort(Protocol):
     """Callbacks of `DeliverCore` to its host; none of them may call the core."""
 
     def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
-        """Read entries of a log from the engine, and pass them to `DeliverCore.take_entries`.
+        """Read entries of a log from the shared store, and pass them to `DeliverCore.take_entries`.
 
         Args:
             runtime: Address of the runtime.
@@ -190,7 +190,7 @@ class _Log:
         expects: The value of `known` when that request was made.
         wanted: Number of entries that were requested.
         ended: Position up to which all messages have ended.
-        trimmed: Position up to which the engine has removed entries.
+        trimmed: Position up to which the shared store has removed entries.
         trims_at: Earliest time of the next trim.
         fetches_at: Earliest time of the next read.
     """
@@ -324,7 +324,7 @@ class DeliverCore:
             self._proceed(runtime, now)
 
     def begin_list(self) -> None:
-        """Forget which logs have entries, since the engine is about to list all of them."""
+        """Forget which logs have entries, since the shared store is about to list all of them."""
         self._filled = {}
 
     def add_entry(self, runtime: str, position: int, now: float) -> None:

@@ -42,9 +42,9 @@ class GroupTable(StrEnum):
         MEMBERS: By node id: name of the group and boot epoch; each time that the node writes its
             own lease also the revision of the lease.
         HOMES: By runtime: node id, boot epoch and epoch of a session that the node has according to
-            the engine, with the revision of the row.
-        ENGINE: By the node's own id: outages of the engine, messages that were refused for lack of
-            room, and messages that may be lost with the engine.
+            the shared store, with the revision of the row.
+        ENGINE: By the node's own id: outages of the shared store, messages that were refused for
+            lack of room, and messages that may be lost with the store.
     """
 
     MEMBERS = "members"
@@ -53,7 +53,7 @@ class GroupTable(StrEnum):
 
 
 class RowRefusal(StrEnum):
-    """Reason why a node ignores a row of the engine."""
+    """Reason why a node ignores a row of the shared store."""
 
     UNKNOWN_KIND = "unknown kind"
     MALFORMED = "malformed"
@@ -62,7 +62,7 @@ class RowRefusal(StrEnum):
 
 
 class RowRefusedError(ProtoflyError):
-    """Error: a row of the engine has an unknown form, for example a later version's.
+    """Error: a row of the shared store has an unknown form, for example a later version's.
 
     Attributes:
         key: Key of the row.
@@ -119,7 +119,7 @@ class NodeRow:
 
     @property
     def key(self) -> str:
-        """The key of the row in the engine."""
+        """The key of the row in the shared store."""
         return node_key(self.holder.node)
 
 
@@ -147,7 +147,7 @@ class SessionRow:
 
     @property
     def key(self) -> str:
-        """The key of the row in the engine."""
+        """The key of the row in the shared store."""
         return session_key(self.runtime)
 
 
@@ -167,7 +167,7 @@ class OwnerRow:
 
     @property
     def key(self) -> str:
-        """The key of the row in the engine."""
+        """The key of the row in the shared store."""
         return owner_key(self.address)
 
 
@@ -180,7 +180,7 @@ class PathRow:
 
     @property
     def key(self) -> str:
-        """The key of the row in the engine."""
+        """The key of the row in the shared store."""
         return path_key(self.resource, self.holder.node)
 
 
@@ -192,7 +192,7 @@ class NameRow:
 
     @property
     def key(self) -> str:
-        """The key of the row in the engine."""
+        """The key of the row in the shared store."""
         return name_key(self.name.runtime)
 
 

@@ -226,7 +226,7 @@ class MembershipCore:
         self._put(now)
 
     def renew(self, now: float) -> None:
-        """Renew the lease now, since the engine answers again, or may have lost the node's row."""
+        """Renew the lease now: the shared store answers again, or may have lost the node's row."""
         if self._next < math.inf:
             self._next = now
         self.tick(now)

@@ -38,7 +38,7 @@ class MovesPort(Protocol):
     """Callbacks of `MovesCore` to its host; none of them may call the core."""
 
     def put_row(self, key: str, row: SessionRow | None) -> None:
-        """Write the row of a session to the engine; None: remove the row."""
+        """Write the row of a session to the shared store; None: remove the row."""
 
     def give_up(self, session: GiveUp) -> None:
         """End this node's copy of a session: another process has it, or its row was removed."""
@@ -86,7 +86,7 @@ class MovesCore:
     # ---- rows from the engine
 
     def take_row(self, row: SessionRow, here: Holder) -> None:
-        """React to a row of a session from the engine: another node's, or a late own write.
+        """React to a row of a session from the shared store: another node's, or a late own write.
 
         Args:
             row: The row.

@@ -39,7 +39,7 @@ POLICY_KEY: Final = "policy/book"
 
 @attrs.frozen(slots=True)
 class PolicyRow:
-    """Row of the engine that contains the policies of the domain.
+    """Row of the shared store that contains the policies of the domain.
 
     Attributes:
         version: Version of the policies; 0: the version is unreadable, too.
@@ -51,7 +51,7 @@ class PolicyRow:
 
     @property
     def key(self) -> str:
-        """The key of the row in the engine."""
+        """The key of the row in the shared store."""
         return POLICY_KEY
 
 
@@ -157,7 +157,7 @@ class PoliciesPort(Protocol):
         """Apply these policies to all messages from now on."""
 
     def write(self, book: Book) -> None:
-        """Write policies to the engine as a new version."""
+        """Write policies to the shared store as a new version."""
 
     def answer(self, outcome: Book | Refused) -> None:
         """Answer the operator who proposed a change: the policies in effect, or a refusal."""
@@ -208,7 +208,7 @@ class PoliciesCore:
 
     @property
     def versions(self) -> Mapping[StrEnum | IntEnum, int]:
-        """The version in the engine and the version that this node applies; 0: no version."""
+        """The version in the shared store and the version that this node applies; 0: no version."""
         in_engine = 0 if self._there is None else self._there.version
         agreed = 0 if self._agreed is None or self.problem is not None else self._agreed.version
         return {Whose.DOMAIN: in_engine, Whose.NODE: agreed}
@@ -216,7 +216,7 @@ class PoliciesCore:
     # ---- the row of the engine
 
     def take_row(self, row: PolicyRow | None) -> None:
-        """Apply the row of policies that the engine has; None: the engine has no policies."""
+        """Apply the row of policies in the shared store; None: the store has no policies."""
         self._writing = None
         if self._end_proposal():
             why = "another node has changed the policies; read them, and ask again"
@@ -228,7 +228,7 @@ class PoliciesCore:
         self._mend()
 
     def join(self) -> None:
-        """Allow writes, since the node is a member and knows the engine's rows. Idempotent."""
+        """Allow writes, since the node is a member and knows the shared rows. Idempotent."""
         self._is_known = True
         self._mend()
 
@@ -266,7 +266,7 @@ class PoliciesCore:
         return 0 if self._agreed is None else self._agreed.version
 
     def _mend(self) -> None:
-        """Write the policies that this node applies, or its files', if the engine lacks them."""
+        """Write this node's policies, or those of its files, if the shared store lacks them."""
         lacks = self._there is None or self._is_older(self._there)
         wanted = self._agreed or (None if self._is_silent else self._files)
         if self._is_known and lacks and wanted is not None and self._writing is None:
@@ -276,7 +276,7 @@ class PoliciesCore:
     # ---- writes of this node
 
     def propose(self, book: Book, *, is_of_files: bool = False, at: int = 0) -> None:
-        """Write other policies for the domain to the engine; the host gets an answer.
+        """Write other policies for the domain to the shared store; the host gets an answer.
 
         Args:
             book: The policies; their version is ignored.
@@ -301,7 +301,7 @@ class PoliciesCore:
         self._port.write(wanted)
 
     def end_write(self) -> None:
-        """Apply the policies that this node wrote, since the engine has them now."""
+        """Apply the policies that this node wrote, since the shared store has them now."""
         written, self._writing = self._writing, None
         is_asked = self._end_proposal()
         if written is not None:

@@ -25,7 +25,7 @@ _DIGEST: Final = 32
 
 
 def write_row(row: kinds.GroupRow) -> bytes:
-    """Return a row encoded as its value in the engine."""
+    """Return a row encoded as its value in the shared store."""
     return write_file(row) if isinstance(row, CatalogueRow) else orjson.dumps(_fields(row))
 
 
@@ -120,7 +120,7 @@ def _finite(time: float) -> float | None:
 
 
 def read_row(key: str, value: bytes) -> kinds.GroupRow:
-    """Decode a row of the engine.
+    """Decode a row of the shared store.
 
     Args:
         key: Key of the row.

@@ -40,7 +40,7 @@ THE_NODE: Final = 0
 
 @attrs.frozen(slots=True)
 class Put:
-    """Write or removal of a row, which the engine makes if the row has the expected revision.
+    """Write or removal of a row, which the shared store makes if the row has the expected revision.
 
     Attributes:
         number: Number of the request, which its answer repeats.
@@ -82,7 +82,7 @@ class RowsPort(Protocol):
         """
 
     def read(self, key: str, revision: int) -> None:
-        """Read a row from the engine, since the row may have been removed; pass it to `take_row`.
+        """Read a row from the shared store, since it may have been removed, and call `take_row`.
 
         Args:
             key: Key of the row.
@@ -95,7 +95,7 @@ class RowsPort(Protocol):
 
 @attrs.frozen(slots=True)
 class _Version:
-    """Version of a row in the engine: value, revision and decoded row.
+    """Version of a row in the shared store: value, revision and decoded row.
 
     Attributes:
         value: The value; None: the row is absent.
@@ -152,7 +152,7 @@ class _Watch:
 
 
 class RowsCore:
-    """Mirror of the engine's rows at one node, and queue of the node's own writes.
+    """Mirror of the shared store's rows at one node, and queue of the node's own writes.
 
     Args:
         port: The host.
@@ -288,7 +288,7 @@ class RowsCore:
     # ---- answers
 
     def take_written(self, number: int, revision: int) -> None:
-        """Take the answer to a `Put`: the engine has made the write, with this revision."""
+        """Take the answer to a `Put`: the shared store has made the write, with this revision."""
         if (flight := self._end_flight(number)) is not None:
             self._apply_made(flight, revision)
 
@@ -327,9 +327,9 @@ class RowsCore:
     def _judge(self, flight: _Flight) -> None:
         """Infer the outcome of an unanswered write from the version that a watch has brought.
 
-        The engine refuses a write that expects an older row than the present one. A write that
-        expects no row may still be made once that row is removed: then it is handled like another
-        node's.
+        The shared store refuses a write that expects an older row than the present one. A write
+        that expects no row may still be made once that row is removed: then it is handled like
+        another node's.
         """
         news = flight.news
         if flight.key not in self._late or news is None:

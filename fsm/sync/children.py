@@ -135,7 +135,7 @@ class ChildSet:
 
     @property
     def sign(self) -> ChildrenSign:
-        """The number of children and their digest, by which two sets are compared."""
+        """The checksum of the set: the number of children and their digest."""
         return ChildrenSign(len(self._kept), f"{self._digest:016x}")
 
     def fits_beside(self, data: JsonObject) -> bool:
@@ -311,7 +311,7 @@ def _digest(name: str, version: int) -> int:
 
 
 _SIGNS: Final = 256
-"""Number of its earlier signs that a copy remembers, to recognise an outdated sign (our choice)."""
+"""Number of earlier checksums that a copy remembers, to recognise outdated ones (our choice)."""
 
 _HEARD: Final = 1000
 """Number of child operations kept while a read is under way; older ones are dropped (our choice).
@@ -403,14 +403,14 @@ class ChildrenCopyCore:
             self._port.changed(op.name)
 
     def doubt(self, now: float) -> None:
-        """Schedule a read at once, since messages may have been lost that no sign will reveal."""
+        """Schedule a read at once, since messages may be lost that no checksum will reveal."""
         self._due, self._is_check = min(self._due, now), False
         self._is_doubted = True
 
     # --- signs ----------------------------------------------------------------------------
 
     def _note(self) -> None:
-        """Remember the present sign of the copy as the newest of its former signs."""
+        """Remember the present checksum of the copy as the newest of its earlier ones."""
         self._number += 1
         sign = self.children.sign
         self._past.pop(sign, None)
@@ -448,7 +448,7 @@ class ChildrenCopyCore:
     # --- reads ----------------------------------------------------------------------------
 
     def time_over(self, now: float) -> None:
-        """Read the object if a sign or lost messages did not come before a deadline."""
+        """Read the object if a checksum or lost messages did not come before a deadline."""
         if now < self.deadline():
             return
         # A check is needed only because the reporter was silent.

@@ -40,7 +40,7 @@ from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Op
 
 Observers: TypeAlias = str | tuple[str, ...] | None
-"""Observers of a path that the owner consented to: one or several; None: no consent is needed."""
+"""Observers that the owner consented to: one or several; None: no consent is needed."""
 
 
 def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
@@ -49,7 +49,7 @@ def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _join(known: Observers, observer: str) -> Observers:
-    """Return the observers of a path after the owner consented to one more."""
+    """Return the observers of a subscription after the owner consented to one more."""
     match known:
         case None:
             return None
@@ -60,7 +60,7 @@ def _join(known: Observers, observer: str) -> Observers:
 
 
 def _without(known: str | tuple[str, ...], observer: str) -> Observers:
-    """Return the observers of a path without one of them, or None if none is left."""
+    """Return the observers of a subscription without one of them, or None if none is left."""
     if isinstance(known, str):
         return None if known == observer else known
     remaining = tuple(each for each in known if each != observer)
@@ -79,10 +79,10 @@ class PathsPort(Protocol):
     """Callbacks of `SubscriptionCore` to its host; none of them may call the core."""
 
     def step(self, step: Step) -> None:
-        """Trace a state machine transition of a path."""
+        """Trace a state machine transition of a subscription."""
 
     def path_changed(self, row: RowChanged) -> None:
-        """Trace that a path was added or removed."""
+        """Trace that a subscription was added or removed."""
 
     def forget_routes(self) -> None:
         """Drop cached routing decisions, since the subscriptions have changed."""
@@ -131,15 +131,15 @@ class SubscriptionCore:
         return observers is None or observer in _each(observers)
 
     def held(self, resource: str) -> Collection[str]:
-        """Return the runtimes whose path to an address waits for the owner's consent."""
+        """Return the runtimes whose subscription to an address waits for the owner's consent."""
         return self._held.get(resource, ())
 
     def resources_of(self, runtime: str) -> tuple[str, ...]:
-        """Return the addresses to which a runtime has paths, oldest first, including held paths."""
+        """Return the addresses to which a runtime has subscriptions, held ones included."""
         return tuple(self._states.get(runtime, ()))
 
     def observes(self, runtime: str, entity: str) -> bool:
-        """Return whether a runtime has a path to an entity that needs its owner's consent.
+        """Return whether a runtime has a subscription to an entity that needs its owner's consent.
 
         Args:
             runtime: Address of the runtime.
@@ -171,7 +171,7 @@ class SubscriptionCore:
     def subscribe(
         self, runtime: str, resources: Collection[str], asking: Collection[str] = ()
     ) -> Refused | None:
-        """Add paths from addresses to a runtime, so that it gets their messages; add all or none.
+        """Subscribe a runtime to addresses, so that it gets their messages; to all or none.
 
         A path that needs consent has consent already if another path of the runtime to the same
         entity has it.
@@ -198,18 +198,18 @@ class SubscriptionCore:
         return None
 
     def unsubscribe(self, runtime: str, resources: Collection[str]) -> None:
-        """Remove the paths from `resources` to a runtime, which then gets no more messages."""
+        """Remove the subscriptions of a runtime to `resources`, whose messages it gets no more."""
         paths = self._states.get(runtime, {})
         pairs = [(each, runtime) for each in dict.fromkeys(resources) if each in paths]
         self._remove(pairs, Trigger.UNSUBSCRIBE)
 
     def remove_runtime(self, runtime: str) -> None:
-        """Remove all paths of a runtime whose session is over (I-M4)."""
+        """Remove all subscriptions of a runtime whose session is over (I-M4)."""
         pairs = [(each, runtime) for each in self.resources_of(runtime)]
         self._remove(pairs, Trigger.SESSION_OVER)
 
     def remove_address(self, address: str) -> None:
-        """Remove all paths to a released address and to the addresses below it (MN-12)."""
+        """Remove all subscriptions to a released address and to the addresses below it (MN-12)."""
         self._remove(list(self._at_or_below(address)), Trigger.ADDRESS_RELEASED)
 
     def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> None:
@@ -230,7 +230,7 @@ class SubscriptionCore:
     # ---- consent of the owner of an object to an observer in a runtime
 
     def consent(self, entity: str, runtime: str, observer: str) -> None:
-        """Record the owner's consent to an observer, and activate the held paths of its runtime."""
+        """Record the owner's consent to an observer; activate its runtime's held subscriptions."""
         observer = intern(observer)
         for resource, state in self._on(runtime, entity):
             if state is State.HELD:
@@ -241,11 +241,11 @@ class SubscriptionCore:
         self._port.forget_routes()
 
     def decline(self, entity: str, runtime: str, observer: str) -> None:
-        """Remove the held paths of a runtime, since the owner refused its observer."""
+        """Remove the held subscriptions of a runtime, since the owner refused its observer."""
         self._refuse(entity, runtime, observer, Trigger.REFUSE)
 
     def lapse(self, entity: str, runtime: str, observer: str) -> None:
-        """Remove an observer whose lease is over, and the held paths of its runtime."""
+        """Remove an observer whose lease is over, and the held subscriptions of its runtime."""
         self._refuse(entity, runtime, observer, Trigger.EXPIRE)
 
     def _refuse(self, entity: str, runtime: str, observer: str, trigger: Trigger) -> None:
@@ -255,7 +255,7 @@ class SubscriptionCore:
         self._remove(held_paths, trigger)
 
     def withdraw(self, entity: str, runtime: str, observer: str) -> None:
-        """Remove an observer that left or was expelled, and hold paths without observers."""
+        """Remove an observer that left or was expelled; hold subscriptions without observers."""
         for resource, state in self._on(runtime, entity):
             known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
@@ -273,7 +273,7 @@ class SubscriptionCore:
         self._port.forget_routes()
 
     def _consents(self, runtime: str, entity: str) -> Observers:
-        """Return the observers that have consent on other paths of a runtime to the same entity."""
+        """Return the observers with consent on other subscriptions of a runtime to one entity."""
         for resource, state in self._on(runtime, entity):
             known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
@@ -302,13 +302,13 @@ class SubscriptionCore:
         return [(each, state) for each, state in states.items() if each in parts]
 
     def _put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Add a new path to all tables, and count it for its user's limits."""
+        """Add a new subscription to all tables, and count it for its user's limits."""
         self._shares.take(runtime, 1, _cost(resource))
         self._place(resource, runtime, state, observers)
         self._parts.setdefault(entity_of(resource), {})[resource] = None
 
     def _take_out(self, resource: str, runtime: str) -> None:
-        """Remove an existing path from all tables (I-X2)."""
+        """Remove an existing subscription from all tables (I-X2)."""
         self._shares.take(runtime, -1, -_cost(resource))
         self._lift(resource, runtime)
         _take_out(self._states, runtime, resource)
@@ -323,7 +323,7 @@ class SubscriptionCore:
         self._states.setdefault(runtime, {})[resource] = state
 
     def _lift(self, resource: str, runtime: str) -> None:
-        """Remove a path from the table of active or of held paths, according to its state."""
+        """Remove a subscription from the table of its state: of active or of held ones."""
         if self._states[runtime][resource] is State.HELD:
             _take_out(self._held, resource, runtime)
         else:
@@ -388,7 +388,7 @@ class ConsentCore:
     """Reader of passing messages, which learns from them which observers an owner consents to.
 
     Args:
-        port: The table of paths, which is told of each consent.
+        port: The table of subscriptions, which is told of each consent.
         owner_of: Returns the owner of an address, if any.
     """
 

@@ -93,10 +93,10 @@ class _Stay:
 
     Attributes:
         holder: Id and boot epoch of the node, and epoch of the session.
-        revision: Revision of the row by which the engine gave the session to the node.
+        revision: Revision of the row by which the shared store gave the session to the node.
         last: The last record in which the node served the session.
         known: Revision of a row that the node wrote some time before that record: earlier rows of
-            the engine had reached the node.
+            the shared store had reached the node.
     """
 
     holder: str
@@ -136,7 +136,7 @@ def _number(revision: fold.Datum) -> int:
 class HomeServed(
     fold.ProcessClaim, claims=("I-M16",), place=fold.Place.NODE, across=(judge_homes,)
 ):
-    """A node of a group serves only the sessions that the engine assigns to it (I-M16)."""
+    """A node of a group serves only the sessions that the shared store assigns to it (I-M16)."""
 
     _stays: dict[str, _Stay]
     _written: deque[tuple[float, int]]
@@ -346,11 +346,11 @@ _Copy: TypeAlias = tuple[str, str]
 def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
     """Check that messages between nodes of a group arrive, in order, once (I-M18).
 
-    A message may be lost if one of both nodes lost the engine meanwhile, by its own clock; or if
-    the sender answered it or recorded its loss; or if the receiver recorded that it came too late
-    or without a lease. A receiver may have got a message before it lost the engine and process it
-    afterwards, by less than a lease. The messages that were sent last may be under way. Losses, and
-    messages without a sender, are judged only if the trace of the sender is complete.
+    A message may be lost if one of both nodes lost the shared store meanwhile, by its own clock; or
+    if the sender answered it or recorded its loss; or if the receiver recorded that it came too
+    late or without a lease. A receiver may have got a message before it lost the shared store and
+    process it afterwards, by less than a lease. The messages that were sent last may be under way.
+    Losses, and messages without a sender, are judged only if the trace of the sender is complete.
     """
     sent = [item for item in items if item.data[0] == Op.XMIT]
     arrivals = [item for item in items if item.data[0] == Op.RCV]
@@ -387,7 +387,7 @@ def _is_excused(
     until: fold.Evidence,
     before: float = 0.0,
 ) -> bool:
-    """Return whether a node lost the engine between two of its records, or shortly before or after.
+    """Return whether a node lost the shared store between two of its records, or around them.
 
     Args:
         outages: Evidence that nodes lost the engine.
