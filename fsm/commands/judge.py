@@ -109,7 +109,11 @@ _CLEAR: Final = "\r\x1b[2K"
 
 
 class Progress:
-    """Progress bar of a long operation; does nothing without a terminal."""
+    """Progress bar of a long operation; does nothing without a terminal.
+
+    Args:
+        show: Displays the amounts of finished and of total work; None: nothing is displayed.
+    """
 
     def __init__(self, show: Callable[[int, int], None] | None) -> None:
         self._show = show
@@ -139,7 +143,7 @@ def progress_of(title: str, total: int = 1) -> Iterator[Progress]:
         total: Amount of total work, as far as is known.
 
     Yields:
-        What takes how much is done.
+        The progress bar, to be told how much is done.
     """
     if not sys.stderr.isatty():
         yield Progress(None)
@@ -165,8 +169,8 @@ def progress_of_reading(
         parts: The files.
 
     Yields:
-        The files, to be read instead. What is read again, as its records are not in order, is
-        not counted again.
+        The files, to be read instead. If a file is read again, because its records are out of
+        order, its bytes are not counted again.
     """
     if not sys.stderr.isatty():
         yield parts

@@ -237,7 +237,12 @@ _SOURCES: Final = {
 
 
 def is_over(machine: str, state: str) -> bool:
-    """Return whether a state is final, so that entities in it have ended."""
+    """Return whether a state is final, so that entities in it have ended.
+
+    Args:
+        machine: Name of the machine.
+        state: Name of the state.
+    """
     return state not in _SOURCES[machine]
 
 

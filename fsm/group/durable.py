@@ -316,7 +316,7 @@ class DeliverCore:
     # ---- the engine
 
     def begin(self, now: float) -> None:
-        """Repeat all requests to the engine: a new connection does not answer earlier ones."""
+        """Repeat all requests to the shared store: a new connection answers no earlier ones."""
         self._fetching = 0
         for runtime, log in self._logs.items():
             # Reports of new entries may have been lost with the connection.

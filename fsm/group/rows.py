@@ -177,7 +177,7 @@ class RowsCore:
 
     @property
     def rows(self) -> Mapping[str, GroupRow]:
-        """The rows of the engine by key, as far as known, without this node's waiting writes."""
+        """The rows of the shared store by key, as far as known, apart from waiting writes."""
         return {key: known.row for key, known in self._known.items() if known.row is not None}
 
     def __len__(self) -> int:

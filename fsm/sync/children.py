@@ -419,7 +419,7 @@ class ChildrenCopyCore:
             del self._past[next(iter(self._past))]
 
     def hear_sign(self, sign: ChildrenSign, now: float) -> None:
-        """Compare the sign from the reporter's runtime with the copy; schedule a read if needed."""
+        """Compare the reporter's checksum of the children with the copy; read if needed."""
         self._sign_by, self._is_check = math.inf, False
         number = self._past.get(sign, 0)
         is_ahead = number > self._latest

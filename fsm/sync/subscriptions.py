@@ -173,8 +173,8 @@ class SubscriptionCore:
     ) -> Refused | None:
         """Subscribe a runtime to addresses, so that it gets their messages; to all or none.
 
-        A path that needs consent has consent already if another path of the runtime to the same
-        entity has it.
+        A subscription that needs consent has consent already if another subscription of the runtime
+        to the same entity has it.
 
         Args:
             runtime: Address of the runtime.
@@ -266,7 +266,7 @@ class SubscriptionCore:
         self._port.forget_routes()
 
     def open(self, entity: str) -> None:
-        """Activate all held paths to an object, since its new owner is never asked for consent."""
+        """Activate all held subscriptions to an object, whose new owner is never asked."""
         for resource in tuple(self._parts.get(entity, ())):
             for runtime in tuple(self._held.get(resource, ())):
                 self._turn(resource, runtime, Trigger.CONSENT, None)
@@ -293,7 +293,7 @@ class SubscriptionCore:
     # ---- the tables
 
     def _on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
-        """Return the paths of a runtime to an entity, by iterating over the smaller table."""
+        """Return the subscriptions of a runtime to an entity, found in the smaller table."""
         parts, states = self._parts.get(entity), self._states.get(runtime)
         if parts is None or states is None:
             return []

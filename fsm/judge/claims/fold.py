@@ -147,8 +147,7 @@ def run_claim(*claims: str, key: GroupKey) -> Callable[[_JudgeKey], RunClaim]:
 Sort: TypeAlias = tuple[str, str | None, bool, bool, bool]
 """Properties of a record on which its selection by a `Route` depends.
 
-These are its kind, its name (`Route.names`), whether the Message BUS recorded it, whether it names
-sender and receiver, and whether it has the body.
+Kind; name (`Route.names`); if the Message BUS recorded it; if it names both ends; if it has a body.
 """
 
 
