@@ -2,10 +2,9 @@
 
 The engine, the key-value store that the nodes share, has a row for each node. This row is the
 node's lease: the engine removes it `GROUP_LEASE` seconds after it was last written. The node counts
-these seconds from the time when it sent the renewal, never from the answer: however long the
-request or the answer took, the engine wrote the row later. So the node considers its lease over
-before the engine can have removed it. It checks that before each write (`may_write`), not only by a
-timer, since the process may have been suspended meanwhile.
+these seconds from the time when it sent the renewal, never from the answer, so it considers its
+lease over before the engine can have removed it. It checks that before each write (`may_write`),
+not only by a timer, since the process may have been suspended meanwhile.
 
 A renewal expects the revision of the previous one. If the row is another process's, that process
 has the node's id. If the row is absent, the lease has run out, or the engine has lost it. In both

@@ -12,8 +12,7 @@ version: then the changes of this node are lost, with those decided after them, 
 decided without knowledge of that version, which is valid instead. Third, the outcome is unknown:
 then the write is repeated, with the same expected revision. If the first attempt was made, or is
 made later, the engine refuses the second and returns the present row, which has the value of the
-write. So no change is made twice. Reading the row would not help, since the first attempt could
-still be made after the read.
+write. So no change is made twice.
 
 If another node wrote a row while the node's own change waited to be sent, the change was decided
 without that row: it is lost without being sent.

@@ -4,8 +4,7 @@ A node sends the messages to an address to all runtimes that subscribed to the a
 subscription, a pair of an address and a runtime, is called a path; its states are those of the
 machine `fsm.machines.sync.node_subscription`. A node may hold millions of paths, so they are not
 kept as objects: dictionaries hold their states, and the observers that the object's owner consented
-to; each transition restores the entity. Most paths serve one observer, which is kept without a
-tuple.
+to; each transition restores the entity. A single observer is kept without a tuple.
 
 A path to an address of another runtime's object is held, without messages, until the object's owner
 consents to an observer of the subscribing runtime (S3, T4); when the last such observer is gone,

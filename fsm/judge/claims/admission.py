@@ -1,7 +1,4 @@
-"""Claims on admission to a router, denied and undeliverable messages, and routing loops.
-
-Claims I-B8..I-B12 and I-L1..I-L5.
-"""
+"""Claims on admission, denied or undeliverable messages, and loops (I-B8..I-B12, I-L1..I-L5)."""
 
 from collections.abc import Sequence
 from typing import Final
