@@ -1,8 +1,7 @@
-"""Decisions of the protocol: declared machines, pure cores, and the judge of a trace.
+"""Logic of the protocol: declared state machines, cores without input or output, and trace judges.
 
-No Trio, no clock, no logs, no input or output: time and randomness are arguments.
-
-`fsm.machine(name)` is for applications: the machine that a runtime itself steps by.
+The code uses no Trio, no clock, no logs, no input or output: time and randomness are arguments.
+`fsm.machine(name)` is for applications: it returns the state machine that a runtime itself uses.
 """
 
 from typing import TYPE_CHECKING
@@ -14,13 +13,13 @@ __all__ = ["machine"]
 
 
 def machine(name: str) -> "Machine":
-    """Return a declared machine as the `transitions.Machine` that entities step by.
+    """Return a declared state machine as the `transitions.Machine` that entities use.
 
-    It is the same object for a whole process, so leave its states and transitions as they
-    are. A model's `on_enter_<state>` and `on_exit_<state>` are called, with `_` for each
-    hyphen of the state; the steps of a runtime's own entities call nothing. To have a model
-    go along with them, see `Runtime.follow`. If a guard decides, `given` names the
-    conditions that are true: `model.trigger("changed", given={"gap"})`.
+    It is the same object for a whole process, so leave its states and transitions as they are. A
+    model's `on_enter_<state>` and `on_exit_<state>` are called, with `_` for each hyphen of the
+    state; transitions of a runtime's own entities call nothing. To let a model follow these, see
+    `Runtime.follow`. If a guard decides, `given` names the conditions that are true:
+    `model.trigger("changed", given={"gap"})`.
 
     Args:
         name: As in `python -m fsm list`, such as `p2p_connection`.

@@ -1,4 +1,4 @@
-"""Types of results that several cores share, and the queue of calls of their ports."""
+"""Types that several cores share: routing intents, refusals, and the queue of port calls."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable
@@ -14,41 +14,43 @@ from specs.message import Message, MessageType, is_durable
 from specs.reply_code import Code
 from specs.trace import Op
 
-# The permitted steps to route a message without a local listener.
+# Kinds of routes for a message without a local listener.
 
 _CONNECTION_SCHEME: Final = "connection"
 _OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _SUBSCRIPTION: Final = "/subscription"
 _P2P_PARTS: Final = frozenset({"p2phandler", "p2prequester"})
 _PART: Final = 4
-"""The index of the part in `hyperty-runtime://d/name/part/n`, split at slashes."""
+"""Index of `part` in the segments of `hyperty-runtime://d/name/part/n`, split at slashes."""
 
 
 class Intent(Enum):
-    """The permitted ways to find a route for a message."""
+    """Kinds of routes that the runtime may use for a message without a local listener."""
 
     REACH = "reach"
-    """A request: the registry may be asked, a P2P link may be set up (RES-04..08)."""
+    """For a request: the registry may be asked, a P2P link may be set up (RES-04..08)."""
 
     LINK = "link"
-    """A request whose sender asks for a direct link (RES-06)."""
+    """For a request whose sender asks for a direct link (RES-06)."""
 
     KNOWN = "known"
-    """An answer or event: only routes that are known already."""
+    """For an answer or event: only routes that are known already."""
 
     NODE = "node"
-    """By the message node only: P2P signalling (P2P-29), the sender's choice (C-21), a durable
-    message, which the node has kept (so that later ones do not overtake it), asking
-    the owner of an object to be an observer, which its node has to see (M-38, M-43, S3), or
-    sending observers what only that owner may, which its node has checked (M-45, M-52)."""
+    """Only through the message node.
+
+    The node carries P2P signalling (P2P-29), messages whose sender wants this (C-21), and durable
+    messages, which it stores, so that later ones do not overtake them. It must see requests to
+    observe an object (M-38, M-43, S3), and check an owner's orders to observers (M-45, M-52).
+    """
 
     DIRECT = "direct"
-    """Only an existing live link: its sender has another route (P2P-30)."""
+    """Only through an existing live link: the sender has another route otherwise (P2P-30)."""
 
 
 @attrs.frozen(slots=True)
 class LinkHint:
-    """A sender's description of how a link to its receiver is set up (RES-16).
+    """Sender's hint in a message on how to set up a direct link to its receiver (RES-16).
 
     Attributes:
         handler: Address of the handler stub of the receiver's runtime.
@@ -60,7 +62,7 @@ class LinkHint:
 
 
 def hint_of(message: Message) -> LinkHint | None:
-    """Return the hint in a message for its own delivery, or None."""
+    """Return the hint on link setup that a message has for its own delivery, or None."""
     handler, requester = message.body.get("p2pHandler"), message.body.get("p2pRequester")
     if not isinstance(handler, str) or not isinstance(requester, str):
         return None
@@ -68,7 +70,7 @@ def hint_of(message: Message) -> LinkHint | None:
 
 
 def intent_of(message: Message) -> Intent:
-    """Return the permitted ways to route a message without a local listener."""
+    """Return the kinds of routes that may be used for a message without a local listener."""
     if message.body.get("p2p") is False or is_durable(message):
         return Intent.NODE
     if _is_signalling(message.from_, message.to) or taken_off(message) is not None:
@@ -84,9 +86,10 @@ def intent_of(message: Message) -> Intent:
 
 
 def taken_off(message: Message) -> str | None:
-    """Return the object that an observer must stop observing, or observe again (M-45, M-52).
+    """Return the object that a message orders an observer to leave or observe again (M-45, M-52).
 
-    Its owner orders so from `O/subscription`, or its reporter. None: the message is no such order.
+    Such orders come from the owner's address `O/subscription`, or from the reporter. None: the
+    message is no such order.
     """
     if message.type not in _OBSERVING or message.is_response:
         return None
@@ -105,7 +108,7 @@ def _is_signalling(one_end: str, other_end: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_p2p_part(address: str) -> bool:
-    """Return whether an address is one of a P2P stub, a link, or a Connection object."""
+    """Return whether an address belongs to a P2P stub, a link, or a Connection object."""
     scheme = scheme_of(address)
     if scheme == _CONNECTION_SCHEME:
         return True
@@ -118,7 +121,7 @@ def is_p2p_part(address: str) -> bool:
 @final
 @attrs.frozen(slots=True)
 class Refused:
-    """The refusal of a request, which has changed nothing."""
+    """Refusal of a request, with reply code and reason; nothing was changed."""
 
     code: Code
     why: str
@@ -126,7 +129,7 @@ class Refused:
 
 @attrs.frozen(slots=True)
 class RowChanged:
-    """A row of a table came, changed or went; the host traces it.
+    """Addition, change or removal of a table row, which the host writes to the trace.
 
     Attributes:
         op: ADD, UPD or DEL.
@@ -141,7 +144,7 @@ class RowChanged:
 
 
 class PortQueue:
-    """The calls that a core has made of its port, in order: executed after the core has returned.
+    """Queue of the port calls of a core, executed in order after the core has returned.
 
     Attributes:
         due: Calls that are not executed yet.
@@ -151,10 +154,10 @@ class PortQueue:
 
 
 class CoreHost(PortQueue):
-    """A host whose actions do not wait."""
+    """Host of a core whose port methods are all synchronous."""
 
     def perform(self) -> None:
-        """Execute the calls of the core; calls that they lead to come before the remaining ones."""
+        """Execute the queued calls of the core; calls caused by a call run before the next."""
         due, self.due = self.due, deque()
         for act in due:
             act()
@@ -167,7 +170,7 @@ _P = ParamSpec("_P")
 def deferred(
     act: Callable[Concatenate[_Host, _P], Awaitable[None] | None],
 ) -> Callable[Concatenate[_Host, _P], None]:
-    """Delay the calls of a port's method until `perform`."""
+    """Make a port's method queue its calls until `perform` executes them."""
 
     def put(self: _Host, /, *args: _P.args, **named: _P.kwargs) -> None:
         self.due.append(partial(act, self, *args, **named))

@@ -1,16 +1,16 @@
-"""The engine: the only code that moves a state.
+"""Engine of the state machines: the only code that changes a state.
 
-One `transitions.Machine` per table, built from its rows once, is shared by all entities of that
-machine, and by the models of applications (`fsm.machine`). An entity is a slots object that the
-library never registers: a registered model costs 4.6 KB, an entity 72 bytes. It steps by the
+Each table has one `transitions.Machine`, built once from its rows. All entities of that machine
+share it, as do the models of applications (`fsm.machine`). An entity is a small object that the
+library never registers: a registered model needs 4.6 KB, an entity 72 bytes. A transition uses the
 library's own trigger, which takes 8.7 us.
 
-The machines of `PER_MESSAGE` step with every message of the process; 8.7 us would be as much as all
-other work for the message. Their entities step by a dictionary that is compiled from the same
-`Machine`, in 0.9 us. A test compares both ways on every machine.
+The machines of `PER_MESSAGE` make transitions for every message of the process; 8.7 us would be as
+much as all other processing of the message. Their entities look up transitions in a dictionary that
+is compiled from the same `Machine`, in 0.9 us. A test compares both methods on every machine.
 
-A step of an entity runs no callback, whatever an application has registered on the shared machine.
-Callbacks run for the models of applications only.
+A transition of an entity runs no callback, whatever an application has registered on the shared
+machine. Callbacks run for the models of applications only.
 """
 
 from collections.abc import Callable, Iterable
@@ -32,17 +32,19 @@ if TYPE_CHECKING:
 
 
 NOTHING: Final[frozenset[StrEnum]] = frozenset()
-"""No condition of any guard is true."""
+"""Empty set of conditions: no condition of any guard is true."""
 
 PER_MESSAGE: Final = frozenset({"transaction", "observer_copy"})
-"""The machines that step with every message: `transaction` twice for each request at each bus
-that it passes, `observer_copy` once for each change of an object. All others step when
-something begins or ends; the next busiest, `resolve_job`, 0.15 times per message."""
+"""Machines that make transitions for every message.
+
+`transaction` makes two for each request at each bus, `observer_copy` one for each change of an
+object. All others make transitions only when something begins or ends.
+"""
 
 
 @attrs.frozen(slots=True)
 class Step:
-    """A step of an entity; its host traces it.
+    """Transition of an entity from state to state, which its host writes to the trace.
 
     Attributes:
         machine: Name of the table.
@@ -63,17 +65,17 @@ class Step:
 
 @attrs.frozen(slots=True)
 class _Holds:
-    """A condition of a guard, in the form that the library calls."""
+    """Condition of a guard, as a function that the library calls."""
 
     condition: str
 
     def __call__(self, event: EventData) -> bool:
-        """Return whether the condition is among those given as true."""
+        """Return whether the condition is among those that the caller gave as true."""
         return self.condition in event.kwargs.get("given", NOTHING)
 
 
 class _Model:
-    """The state of an entity, given to the library for one step."""
+    """Object that holds the state of an entity while the library makes one transition."""
 
     __slots__ = ("state",)
 
@@ -82,7 +84,7 @@ class _Model:
 
 
 class _Shared(Machine):
-    """The library's machine of a table, which lets an application's models have callbacks."""
+    """The library's machine of a table; callbacks run only for an application's models."""
 
     @override
     def callbacks(self, funcs: "Iterable[Callback]", event_data: EventData) -> None:
@@ -98,7 +100,7 @@ class _Shared(Machine):
 
 @cache
 def machine_of(table: Table) -> Machine:
-    """Return the library's machine of a table.
+    """Return the `transitions.Machine` of a table, built once.
 
     A state names the callbacks `on_enter_<state>` and `on_exit_<state>`, with `_` for each hyphen.
     A guard reads its conditions from the argument `given` of the trigger.
@@ -129,17 +131,17 @@ def _state(state: StrEnum) -> dict[str, str]:
 
 
 Take: TypeAlias = Callable[[str, StrEnum, AbstractSet[StrEnum]], str | None]
-"""Returns the state entered from a state by a trigger with true conditions; None: no row."""
+"""Function of a state, a trigger and the true conditions; returns the new state, None: no row."""
 
 
 @cache
 def _take_of(table: Table) -> Take:
-    """Return the function by which the entities of a machine step."""
+    """Return the function that computes transitions for the entities of a machine."""
     return (by_lookup if table.name in PER_MESSAGE else by_trigger)(machine_of(table))
 
 
 def by_trigger(machine: Machine) -> Take:
-    """Return a function that steps by the library's own trigger."""
+    """Return a function that computes transitions by the library's own trigger."""
     events = machine.events
 
     def take(state: str, trigger: StrEnum, given: AbstractSet[StrEnum]) -> str | None:
@@ -155,7 +157,7 @@ def by_trigger(machine: Machine) -> Take:
 
 
 _Move: TypeAlias = tuple[str, frozenset[str], frozenset[str]]
-"""A compiled row: the state entered, and the conditions that must be true and false."""
+"""Compiled row: the new state, and the conditions that must be true and false."""
 
 
 def _move(row: Transition) -> _Move:
@@ -171,7 +173,7 @@ def _move(row: Transition) -> _Move:
 
 
 def by_lookup(machine: Machine) -> Take:
-    """Return a function that steps by a dictionary, read once from the library's machine."""
+    """Return a function that computes transitions by a dictionary, made from the machine."""
     moves = {
         (source, trigger): tuple(map(_move, rows))
         for trigger, event in machine.events.items()
@@ -189,7 +191,7 @@ def by_lookup(machine: Machine) -> Take:
 
 
 class Entity:
-    """One entity of a machine; absent until its first step.
+    """Instance of a state machine, with a key and a state; absent until its first transition.
 
     Attributes:
         table: Its machine.
@@ -198,7 +200,7 @@ class Entity:
     """
 
     __slots__ = ("_member", "_state", "_take", "key", "table")
-    # Read dozens of times for each message: attributes need no Python call.
+    # The state is read dozens of times for each message; this property needs no Python call.
     state: Final = cast("StrEnum | None", property(attrgetter("_member")))
 
     def __init__(self, table: Table, key: str) -> None:
@@ -210,7 +212,7 @@ class Entity:
 
     @classmethod
     def restore(cls, table: Table, key: str, state: StrEnum) -> "Entity":
-        """Return an entity in a given state, for a host that keeps only the state.
+        """Return an entity in a given state, for a host that stores only keys and states.
 
         Args:
             table: The machine.
@@ -223,17 +225,17 @@ class Entity:
 
     @property
     def may_end(self) -> bool:
-        """True if it may end in its state; an absent entity has no state."""
+        """True if an entity may end in the present state; an absent entity may end, too."""
         state = self.state
         return state is None or state in self.table.may_end
 
     @property
     def patience(self) -> float:
-        """Seconds that it may stay in its state; infinity: without end."""
+        """Seconds that the entity may stay in its state; infinity: no limit."""
         return self.table.patience(self._state)
 
     def allows(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> bool:
-        """Return whether a row allows a trigger now.
+        """Return whether the table allows a trigger in the present state.
 
         Args:
             trigger: The trigger.
@@ -243,7 +245,7 @@ class Entity:
         return any(row.guard.holds(given) for row in rows)
 
     def step(self, trigger: StrEnum, why: str = "", given: AbstractSet[StrEnum] = NOTHING) -> Step:
-        """Follow the row for `trigger`.
+        """Make the transition that the table declares for `trigger`, and return it.
 
         Args:
             trigger: The trigger.
@@ -251,7 +253,7 @@ class Entity:
             given: The conditions of the table that are true; all others are false.
 
         Raises:
-            UndeclaredTransitionError: There is none; the state did not move.
+            UndeclaredTransitionError: The table declares none; the state did not change.
         """
         old = self._state
         self.step_unreported(trigger, given)
@@ -259,14 +261,14 @@ class Entity:
         return Step(self.table.name, self.key, former, self._state, trigger.value, why)
 
     def step_unreported(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
-        """Make a step without a `Step` as its result.
+        """Make a transition like `step`, but without creating a `Step` as its result.
 
         Args:
             trigger: The trigger.
             given: The conditions that are true.
 
         Raises:
-            UndeclaredTransitionError: There is none; the state did not move.
+            UndeclaredTransitionError: The table declares none; the state did not change.
         """
         target = self._take(self._state, trigger, given)
         if target is None:

@@ -1,6 +1,6 @@
-"""Converts objects to bytes and back: for stored states and for copies.
+"""Serialisation of cores to bytes and back, to store states and to copy objects.
 
-A machine is stored by its name only, since a table is one object in a process.
+A state machine is stored by its name only, since each table exists once in a process.
 """
 
 import copyreg
@@ -57,7 +57,7 @@ _REDUCERS: Final = copyreg.dispatch_table | {
 
 
 def pickle_state(value: object) -> bytes:
-    """Return an object, with everything it refers to, as bytes."""
+    """Return an object, with everything it refers to, serialised as bytes."""
     buffer = BytesIO()
     pickler = pickle.Pickler(buffer, protocol=pickle.HIGHEST_PROTOCOL)
     pickler.dispatch_table = _REDUCERS
@@ -66,7 +66,7 @@ def pickle_state(value: object) -> bytes:
 
 
 def restore(data: bytes, kind: type[_T]) -> _T:
-    """Return an object equal to the one from which `pickle_state` made the bytes.
+    """Return the object that `pickle_state` has serialised, as a copy.
 
     Args:
         data: The bytes; modules that they name are imported, so they must be trusted.

@@ -1,8 +1,8 @@
-"""All machines by name, and their hashes.
+"""All declared state machines by name, and their hashes.
 
-A foreign stub states the hashes of the machines it follows (T12, T23). A hash covers states, rows
-and ends, in a fixed order. Sources, drawings and texts for people may change without changing the
-hash.
+A stub of another vendor states the hashes of the machines that it implements (T12, T23). A hash
+covers states, transitions and final states, in a fixed order. Sources, drawings and texts for
+people may change without changing the hash.
 """
 
 import json
@@ -30,7 +30,7 @@ from fsm.table import Table, UnknownMachineError
 
 
 def fingerprint(table: Table) -> str:
-    """Return the hash of a machine: 64 hexadecimal digits."""
+    """Return the hash that identifies a machine's table: 64 hexadecimal digits."""
     rows = sorted(
         [
             row.old,
@@ -51,7 +51,7 @@ def fingerprint(table: Table) -> str:
 
 
 def fingerprints(tables: Iterable[Table]) -> dict[str, Table]:
-    """Return machines by their hashes."""
+    """Return the given machines in a dictionary, by their hashes."""
     return {fingerprint(table): table for table in tables}
 
 
@@ -76,14 +76,14 @@ _ALL: Final = (
 )
 
 MACHINES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})
-"""Every declared machine, by the name that traces use."""
+"""All declared state machines, by the name that traces use."""
 
 
 def table_named(name: str) -> Table:
-    """Return the machine of that name.
+    """Return the machine that has a name.
 
     Raises:
-        UnknownMachineError: There is none.
+        UnknownMachineError: No machine has this name.
     """
     if name not in MACHINES:
         raise UnknownMachineError(name, MACHINES)

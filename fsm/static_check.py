@@ -1,14 +1,14 @@
-"""The static check: faults of a table that do not prevent it from being built.
+"""Static check of state machine tables: finds faults that do not prevent a table from being built.
 
-A table that contradicts itself cannot be built (`fsm.table`): two rows for one state and trigger,
-for instance. The remaining nondeterminism is in the drawing: the same words on two edges out of one
-state.
+A table that contradicts itself cannot be built (`fsm.table`), for instance if it has two rows for
+one state and trigger. The check also finds nondeterminism of a drawing: the same label at two edges
+that leave the same state.
 
-`check` reads a table alone; `check_fired` compares it with the triggers that the sources of the
-cores mention (read from their syntax trees; nothing is imported or run), `check_taken` with the
-census: the steps of a run, and how often each was made. A census is one JSON object per line:
-`machine`, `old`, `cause`, `given`, `new`, `times`. `given` lists the conditions that were true;
-without it none was.
+`check` reads a table alone. `check_fired` compares the table with the triggers that the sources of
+the cores mention (the sources are parsed; nothing is imported or run). `check_taken` compares it
+with a census: the kinds of transitions that test runs made, and how often. A census has one JSON
+object per line: `machine`, `old`, `cause`, `given`, `new`, `times`. `given` lists the conditions
+that were true; without this field no condition was true.
 """
 
 import ast
@@ -37,7 +37,7 @@ MACHINE_USERS: Final = (
     "fsm.sync",
     "actors",
 )
-"""The packages whose code fires triggers; checks and judges only read machines."""
+"""Packages whose code fires triggers; other packages only read the machines."""
 
 
 # ---- the census
@@ -45,7 +45,7 @@ MACHINE_USERS: Final = (
 
 @attrs.frozen(slots=True, order=True)
 class TakenStep:
-    """One kind of step.
+    """Kind of state machine transition that a run has made: one line of a census.
 
     Attributes:
         machine: Name of the table.
@@ -66,16 +66,16 @@ _WORDS: Final = ("machine", "old", "cause", "new")
 
 
 def write_census(times: Mapping[TakenStep, int]) -> str:
-    """Write a census: one line per kind of step, in order."""
+    """Return a census as text: one line per kind of transition, sorted."""
     lines = (json.dumps(_object(step, times[step]), ensure_ascii=False) for step in sorted(times))
     return "".join(f"{line}\n" for line in lines)
 
 
 def read_census(lines: Iterable[str]) -> frozenset[TakenStep]:
-    """Read a census.
+    """Return the kinds of transitions that a census lists.
 
     Raises:
-        CensusError: A line is none of a census.
+        CensusError: A line has another form.
     """
     return frozenset(_read(line, number) for number, line in enumerate(lines, start=1))
 
@@ -113,7 +113,7 @@ _Names: TypeAlias = dict[str, str]
 
 
 def mentions(source: str) -> frozenset[str]:
-    """Return the dotted names that a source uses, resolved through its imports.
+    """Return the dotted names that a Python source uses, resolved through its imports.
 
     After `from fsm.machines.session import Trigger as T`, a use of `T.CLOSE` is
     `fsm.machines.session.Trigger.CLOSE`. Names in a comment, a text or an import alone are not
@@ -131,7 +131,7 @@ def mentions(source: str) -> frozenset[str]:
 
 
 def dotted_name(member: StrEnum) -> str:
-    """Return the name by which `mentions` refers to an enum's member."""
+    """Return the full name of an enum's member, in the form that `mentions` returns."""
     return f"{type(member).__module__}.{type(member).__qualname__}.{member.name}"
 
 
@@ -173,7 +173,7 @@ def _parts(node: ast.expr) -> Iterator[str]:
 
 
 def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
-    """Return a shortest path of rows from `[*]` to every reachable state, `[*]` (None) included."""
+    """Return the shortest sequence of transitions from `[*]` (None) to every reachable state."""
     paths: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
     waiting: deque[StrEnum | None] = deque([None])
     while waiting:
@@ -186,7 +186,7 @@ def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ..
 
 
 def can_end(table: Table) -> frozenset[StrEnum]:
-    """Return the states that may end, or have a path to one that may."""
+    """Return the states from which an entity can reach an end; states that may end are included."""
     states = set(table.may_end)
     while True:
         more = {row.source for row in table.rows if row.target in states and row.source}
@@ -196,7 +196,7 @@ def can_end(table: Table) -> frozenset[StrEnum]:
 
 
 class Rule(StrEnum):
-    """The rules of the check."""
+    """Rule that the static check enforces."""
 
     UNREACHABLE = "unreachable"
     DEAD_END = "dead-end"
@@ -213,7 +213,7 @@ class Rule(StrEnum):
 
 @attrs.frozen(slots=True)
 class Finding:
-    """A fault of a table.
+    """Violation of a rule by a table, as the check reports it.
 
     Attributes:
         machine: Name of the table.
@@ -229,7 +229,7 @@ class Finding:
 
 
 def check(table: Table) -> list[Finding]:
-    """Return the faults of a table."""
+    """Return the violations that can be found in a table alone."""
     faults: list[Finding] = []
     for rule, search in _SEARCHES.items():
         faults += [Finding(table.name, rule, subject, detail) for subject, detail in search(table)]
@@ -237,7 +237,7 @@ def check(table: Table) -> list[Finding]:
 
 
 def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
-    """Return the triggers that no core fires, and the conditions that no core reports.
+    """Return the triggers and conditions of a table that no core's source mentions.
 
     Args:
         table: The machine.
@@ -257,7 +257,7 @@ def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
 
 
 def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
-    """Return the rows that no step followed, and the steps that follow no row.
+    """Return the rows that no recorded transition followed, and transitions that no row allows.
 
     Args:
         table: The machine.
@@ -279,7 +279,7 @@ def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
 
 
 def check_unknown(names: Container[str], steps: Iterable[TakenStep]) -> list[Finding]:
-    """Return the steps of machines that are not declared.
+    """Return a finding for each machine that has recorded transitions, but is not declared.
 
     Args:
         names: Names of the declared machines.

@@ -1,20 +1,20 @@
-"""The table of a machine: theory of operation.
+"""Tables of state machines: their transitions, guards, deadlines, and checks.
 
-Everything about a machine is a row of its table. The engine (`fsm.engine`), the judges
-(`fsm.judge.replay`, the Spark job), the drawings (`fsm.drawing.draw`) and the check
-(`fsm.static_check`) read the same rows; there is no second source.
+A machine is declared by the rows of its table, each of which is a transition. The engine
+(`fsm.engine`), the judges (`fsm.judge.replay`, the Spark job), the drawings (`fsm.drawing.draw`)
+and the static check (`fsm.static_check`) read the same rows.
 
-1. A row says: in this state, at this trigger, go to that state. `cite` says for people what
-   has happened then. The drawings' own words stand in `label`.
-2. An entity that does not exist is in state None, drawn `[*]`. A row with source
-   None is the initial source. A state of `may_end` is where a history may stop.
-3. What the drawings do not have but the protocol pages name is marked
-   (`Origin.EXTENSION`, `extension_ends`), never mixed in silently.
-4. A state that may not end must have a deadline, or a reason why it waits.
-5. A pair (state, trigger) without a row is undeclared: it is refused, not ignored.
-   With guards, a pair has several rows, of which never two hold. A guard is named conditions,
-   some true, others not. It is not code, so whether two guards exclude each other is read off
-   them, and an explorer can try every case. The caller of a step says which are true.
+1. A row means: in this state, at this trigger, enter that state. `cite` names for people the
+   event that has happened. `label` is the text of the original drawing.
+2. An entity that does not exist is in state None, drawn `[*]`. A row with source None creates
+   the entity. `may_end` lists the states in which an entity may end.
+3. Transitions and ends that only the protocol pages have, not the drawings, are marked
+   (`Origin.EXTENSION`, `extension_ends`).
+4. A state that may not end must have a deadline, or a reason why it has none.
+5. A pair (state, trigger) without a row is undeclared: the trigger is refused, not ignored.
+   With guards, a pair has several rows, whose guards exclude each other. A guard consists of
+   named conditions that must be true or false. It contains no code, so the exclusion can be
+   checked, and an explorer can try every case. The caller states which conditions are true.
 6. A table that contradicts itself cannot be built: `SpecError`.
 """
 
@@ -37,7 +37,7 @@ from specs.trace import ABSENT
 
 @attrs.frozen(slots=True)
 class Guard:
-    """The conditions under which a row is followed.
+    """Conditions under which a row of a table applies.
 
     Attributes:
         when: Conditions that must be true.
@@ -50,7 +50,7 @@ class Guard:
     def holds(self, given: AbstractSet[str]) -> bool:
         """Return whether the guard is met if exactly the conditions `given` are true.
 
-        They may be the table's own, or their words, as a file has them.
+        The conditions may be members of the table's enum, or their texts from a file.
         """
         return self.when <= given and self.unless.isdisjoint(given)
 
@@ -59,7 +59,7 @@ class Guard:
         return bool(self.when & other.unless or self.unless & other.when)
 
     def but_not(self, *conditions: StrEnum) -> "Guard":
-        """Return this guard with the further demand that no condition of `conditions` is true."""
+        """Return this guard with the additional demand that all of `conditions` are false."""
         return attrs.evolve(self, unless=self.unless | set(conditions))
 
     @override
@@ -70,21 +70,21 @@ class Guard:
 
 
 ALWAYS: Final = Guard()
-"""No condition: the row is followed whenever its trigger happens."""
+"""Guard without conditions: the row always applies to its trigger."""
 
 
 def when(*conditions: StrEnum) -> Guard:
-    """Return the guard of a row that needs all of `conditions`."""
+    """Return a guard that is met if all of `conditions` are true."""
     return Guard(when=frozenset(conditions))
 
 
 def unless(*conditions: StrEnum) -> Guard:
-    """Return the guard of a row that needs all of `conditions` to be false."""
+    """Return a guard that is met if all of `conditions` are false."""
     return Guard(unless=frozenset(conditions))
 
 
 class Origin(Enum):
-    """The source of a row."""
+    """Source of a row: the original drawing, or an extension of this project."""
 
     DRAWN = "drawn"
     EXTENSION = "extension"
@@ -92,16 +92,16 @@ class Origin(Enum):
 
 @attrs.frozen(slots=True)
 class Transition:
-    """One row.
+    """Row of a machine's table: one transition between states.
 
     Attributes:
-        source: State left; None: the entity does not exist yet.
+        source: State before; None: the entity does not exist yet.
         trigger: The trigger.
-        target: State entered.
-        cite: What has happened, or why the row is there, as a clause for people.
-        label: The drawing's own words for it.
-        origin: DRAWN, or EXTENSION if only the protocol pages name it.
-        guard: The further conditions.
+        target: State after.
+        cite: The event that has happened, or the reason for the row, as a clause for people.
+        label: The text of the drawing for this transition.
+        origin: DRAWN, or EXTENSION if only the protocol pages have it.
+        guard: Further conditions.
     """
 
     source: StrEnum | None
@@ -114,28 +114,28 @@ class Transition:
 
     @property
     def extension(self) -> bool:
-        """True if the drawing does not have this row."""
+        """True if this row is an addition to the original drawing."""
         return self.origin is Origin.EXTENSION
 
     @property
     def old(self) -> str:
-        """The state left, as traces and drawings write it."""
+        """The state before, as traces and drawings write it."""
         return ABSENT if self.source is None else self.source.value
 
     @property
     def edge(self) -> tuple[str, str]:
-        """Source and target, as traces and drawings write them."""
+        """The states before and after, as traces and drawings write them."""
         return self.old, self.target.value
 
     @property
     def words(self) -> str:
-        """Trigger and guard, as drawings write them: `changed [gap]`."""
+        """The trigger and guard, as drawings write them: `changed [gap]`."""
         return f"{self.trigger} [{self.guard}]" if self.guard != ALWAYS else self.trigger.value
 
 
 @attrs.frozen(slots=True)
 class Deadline:
-    """The time that an entity may stay in a state.
+    """Time limit for staying in a state, and the trigger when the time is over.
 
     Attributes:
         state: The state that waits.
@@ -151,18 +151,18 @@ class Deadline:
 
     @property
     def seconds(self) -> float | None:
-        """The limit's value; None: no end."""
+        """The limit in seconds; None: no limit."""
         return None if self.limit is None else _limit(self.limit)
 
 
 def _limit(name: str) -> float | None:
-    """Return the limit with a name, or None."""
+    """Return the value of the limit with a name, or None if no limit has this name."""
     limit = vars(protocol).get(name, vars(group).get(name))
     return None if limit is None else float(limit)
 
 
 class NoCondition(StrEnum):
-    """The conditions of a table without guards: none."""
+    """Empty enum: the conditions of a table without guards."""
 
 
 _NO_ROWS: Final[tuple[Transition, ...]] = ()
@@ -170,7 +170,7 @@ _NO_ROWS: Final[tuple[Transition, ...]] = ()
 
 @attrs.frozen(slots=True, kw_only=True, eq=False)
 class Table:
-    """A whole machine. Two tables are equal only if they are the same object.
+    """State machine as a table of transitions. Only the same object is equal.
 
     Attributes:
         name: Its name in traces.
@@ -222,7 +222,7 @@ class Table:
         object.__setattr__(self, "state_of", named)
 
     def rows_for(self, state: str | None, trigger: str) -> tuple[Transition, ...]:
-        """Return the rows for a trigger in a state; empty: the trigger is undeclared there.
+        """Return the rows for a trigger in a state; empty: the table does not allow the trigger.
 
         Args:
             state: The state; None or `[*]`: the entity does not exist.
@@ -231,7 +231,7 @@ class Table:
         return self._rows_of.get((ABSENT if state is None else state, trigger), _NO_ROWS)
 
     def targets(self, state: str | None, trigger: str) -> tuple[StrEnum, ...]:
-        """Return the states that a trigger may lead to, each once; empty: it is undeclared.
+        """Return the states that a trigger may lead to, each once; empty: no row has the trigger.
 
         Args:
             state: The state; None or `[*]`: the entity does not exist.
@@ -244,26 +244,26 @@ class Table:
         return self._deadline_of.get(state)
 
     def patience(self, state: str) -> float:
-        """Return the seconds that an entity may stay in `state`; infinity: without end."""
+        """Return the seconds that an entity may stay in `state`; infinity: no limit."""
         deadline = self._deadline_of.get(state)
         seconds = None if deadline is None else deadline.seconds
         return math.inf if seconds is None else seconds
 
     def drawn_edges(self) -> list[tuple[str, str]]:
-        """Return the drawing's edges, `[*]` at both ends, in its order."""
+        """Return the edges of the drawing as pairs of states; `[*]` stands for begin and end."""
         ends = [s for s in self.states if s in self.may_end - self.extension_ends]
         drawn = [row.edge for row in self.rows if not row.extension]
         return list(dict.fromkeys(drawn + [(end.value, ABSENT) for end in ends]))
 
     def extension_edges(self) -> list[tuple[str, str]]:
-        """Return the edges that the drawing does not have."""
+        """Return the edges that are additions to the original drawing."""
         ends = [(s.value, ABSENT) for s in self.states if s in self.extension_ends]
         edges = [row.edge for row in self.rows if row.extension] + ends
         drawn = set(self.drawn_edges())
         return [edge for edge in dict.fromkeys(edges) if edge not in drawn]
 
     def edges(self) -> list[tuple[str, str]]:
-        """Return all edges: the drawing's, then the extensions."""
+        """Return all edges: those of the original drawing, then the additions."""
         return self.drawn_edges() + self.extension_edges()
 
 
@@ -322,10 +322,10 @@ def _bad_deadlines(table: Table) -> Iterable[str]:
 
 
 class UndeclaredTransitionError(ProtoflyError):
-    """No row of the table allows this step: a bug here or in the peer.
+    """Error: no row of the table allows a transition, because of a bug here or in the peer.
 
-    The state did not move. The host traces it as a refused step; whether the
-    actor goes on is its supervisor's decision.
+    The state did not change. The host traces the refused transition; the actor's supervisor decides
+    whether the actor continues.
 
     Attributes:
         machine: Name of the table.
@@ -344,7 +344,7 @@ class UndeclaredTransitionError(ProtoflyError):
 
 @final
 class UnknownMachineError(ProtoflyError, public=True):
-    """No machine has this name: use the nearest name, which the error has.
+    """Error: no machine has this name; the error names the most similar machine.
 
     Attributes:
         name: The unknown name.
@@ -361,7 +361,7 @@ class UnknownMachineError(ProtoflyError, public=True):
 
 
 class CensusError(ProtoflyError):
-    """A file of taken steps cannot be read: write it anew by a run of all tests.
+    """Error: a census of transitions cannot be read; write the file again by a run of all tests.
 
     Attributes:
         line: Number of the faulty line, from 1.
@@ -375,4 +375,4 @@ class CensusError(ProtoflyError):
 
 
 class LayoutError(ProtoflyError):
-    """A drawing cannot be laid out: install Graphviz, or correct the graph."""
+    """Error: a drawing cannot be laid out; install Graphviz, or correct the graph."""

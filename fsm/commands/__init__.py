@@ -1,1 +1,1 @@
-"""The commands of `python -m fsm`, one module each."""
+"""Commands of `python -m fsm`: each module implements one."""

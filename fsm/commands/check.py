@@ -1,4 +1,4 @@
-"""The command `python -m fsm check`: finds faults of the declared machines."""
+"""Command `python -m fsm check`: reports faults of the declared state machines."""
 
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
@@ -20,11 +20,11 @@ _CONFIGURATION: Final = 3
 """Exit status if a file cannot be used."""
 
 _OF_COMPOSITIONS: Final = ("--losses", "--duplicates", "--channel", "--max-states", "--output")
-"""The options that apply to compositions only."""
+"""Options that apply to compositions only."""
 
 
 class _FileError(click.ClickException):
-    """A file cannot be used: an error of one sentence."""
+    """Error: a file cannot be used; the text is one sentence."""
 
     exit_code = _CONFIGURATION
 
@@ -72,7 +72,7 @@ def check_machines(
 
 
 def _refuse(ctx: click.Context, flag: str, why: str) -> None:
-    """Refuse an option that would be ignored."""
+    """Raise an error if an option was given that would have no effect."""
     for param in ctx.command.params:
         source = ctx.get_parameter_source(param.name or "")
         if flag in param.opts and source is ParameterSource.COMMANDLINE:

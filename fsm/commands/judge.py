@@ -1,4 +1,4 @@
-"""The command `python -m fsm judge`: judges traces of machines, messages, tables and links."""
+"""Command `python -m fsm judge`: judges traces of machines, messages, tables and links."""
 
 import io
 import json
@@ -31,21 +31,21 @@ from specs.jsonvalue import JsonObject, one_line, visible
 # Parts that the commands of `python -m fsm` share: machines by name, and JSON lines.
 
 _USAGE: Final = 2
-"""Exit status of a wrong command line."""
+"""Exit status for a wrong command line."""
 
 
 class UsageError(click.ClickException):
-    """A wrong command line: one sentence, without a usage text."""
+    """Error: the command line is wrong; the text is one sentence, without a usage text."""
 
     exit_code = _USAGE
 
 
 JSON: Final = option(text="One JSON object per line.", flag="--json")
-"""The option of every command whose output scripts may read."""
+"""Option `--json`, for all commands whose output scripts may read."""
 
 
 def machine_named(name: str) -> Table:
-    """Return the machine with a name."""
+    """Return the machine with a name that was given on the command line."""
     try:
         return table_named(name)
     except UnknownMachineError as error:
@@ -68,7 +68,7 @@ def count_noun(number: int, noun: str) -> str:
 
 
 def echo(text: str, *, nl: bool = True, err: bool = False) -> None:
-    """Print a text, parts of which may come from traces; all output of commands uses it.
+    """Print a text with control characters made visible; all output of commands uses this function.
 
     Args:
         text: The text; line breaks in it are kept.
@@ -105,21 +105,21 @@ def enter(command: click.Command, name: str) -> NoReturn:
 # Progress of long work, shown on standard error if that is a terminal.
 
 _CLEAR: Final = "\r\x1b[2K"
-"""Clears the line of a terminal that shows the progress bar."""
+"""Terminal sequence that clears the line of the progress bar."""
 
 
 class Progress:
-    """The progress of some work.
+    """Progress bar of a long operation; does nothing without a terminal.
 
     Args:
-        show: Shows the amounts of finished and of total work; None: nothing is shown.
+        show: Displays the amounts of finished and of total work; None: nothing is displayed.
     """
 
     def __init__(self, show: Callable[[int, int], None] | None) -> None:
         self._show = show
 
     def set(self, finished: int, total: int) -> None:
-        """Show how far the work is.
+        """Update the progress bar.
 
         Args:
             finished: Amount of finished work.
@@ -129,21 +129,21 @@ class Progress:
             self._show(finished, total)
 
     def clear(self) -> None:
-        """Clear the line for output; the next `set` shows the bar again."""
+        """Remove the progress bar for other output; the next `set` displays it again."""
         if self._show is not None and sys.stderr.isatty():
             click.echo(_CLEAR, nl=False, err=True)
 
 
 @contextmanager
 def progress_of(title: str, total: int = 1) -> Iterator[Progress]:
-    """Show how far some work is, while the context is open.
+    """Display a progress bar while the context is open.
 
     Args:
         title: Name of the work.
         total: Amount of total work, as far as is known.
 
     Yields:
-        What takes how much is done.
+        The progress bar, to be told how much is done.
     """
     if not sys.stderr.isatty():
         yield Progress(None)
@@ -162,15 +162,15 @@ def progress_of(title: str, total: int = 1) -> Iterator[Progress]:
 def progress_of_reading(
     title: str, parts: Sequence[trace_files.LinesPart]
 ) -> Iterator[Sequence[trace_files.LinesPart]]:
-    """Show how many bytes of files of this machine were read, while the context is open.
+    """Display how many bytes of the files were read, while the context is open.
 
     Args:
         title: Name of the work.
         parts: The files.
 
     Yields:
-        The files, to be read instead. What is read again, as its records are not in order, is
-        not counted again.
+        The files, to be read instead. If a file is read again, because its records are out of
+        order, its bytes are not counted again.
     """
     if not sys.stderr.isatty():
         yield parts
@@ -202,7 +202,7 @@ _BLOCK: Final = 1 << 16
 
 
 class _Counted(io.FileIO):
-    """A file that reports the number of bytes read."""
+    """File that counts the bytes that are read from it."""
 
     def __init__(self, name: str, came: Callable[[str, int], None]) -> None:
         super().__init__(name)
@@ -218,11 +218,11 @@ class _Counted(io.FileIO):
 _JUDGED: Final = len(CLAIMS_JUDGED) + len(STEP_TEXTS)
 
 _NO_TRACE: Final = 3
-"""Exit status of a path without a trace, the same as of Spark's command."""
+"""Exit status for a path without a trace; Spark's command uses the same."""
 
 
 class _NoTraceError(click.ClickException):
-    """A path has no trace: an error of one sentence."""
+    """Error: a path has no trace; the text is one sentence."""
 
     exit_code = _NO_TRACE
 
@@ -284,7 +284,7 @@ def _name(judged: ProcessJudgement) -> tuple[str, str]:
 
 
 def _flaws(judged: RunJudgement, readings: Sequence[trace_files.Reading]) -> Iterator[JsonObject]:
-    """Yield the missing records and traces, each with its place."""
+    """Yield the missing records and traces, each with file and line."""
     for item in judged.missing:
         flaw: JsonObject = {
             "run": item.run,
@@ -304,7 +304,7 @@ def _flaws(judged: RunJudgement, readings: Sequence[trace_files.Reading]) -> Ite
 
 
 def _flaw_line(flaw: JsonObject) -> str:
-    """Return a missing record or trace as one line: place, process, and description."""
+    """Return a missing record or trace as one line: file, process, and description."""
     where = ":".join(str(flaw[name]) for name in ("file", "line") if name in flaw)
     owner = f"trace of {flaw['node']}: " if flaw.get("node") else ""
     return f"incomplete: {where + ': ' if where else ''}{owner}{flaw['reason']}"
@@ -393,7 +393,7 @@ def _firsts(findings: tuple[Finding, ...]) -> dict[str, Finding]:
 
 
 def _first_steps(judged: RunJudgement) -> list[tuple[Violation, int]]:
-    """Return the first violation of each claim by each machine, and the number of violations."""
+    """Return the first violation of each claim for each machine, and their number."""
     firsts: dict[tuple[str, Claim], Violation] = {}
     times: Counter[tuple[str, Claim]] = Counter()
     for broken in judged.machines.violations:

@@ -1,4 +1,4 @@
-"""Options and arguments of commands, each declared once as a parameter with its type and help."""
+"""Declaration of command-line options and arguments as parameters of functions, with their help."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,21 +16,21 @@ import click
 from specs.errors import ProtoflyError
 
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
-"""The type of an option for a file; whether the file can be used is checked later."""
+"""Type of an option for a file; the command checks later whether the file can be used."""
 
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
-"""The type of an option for a directory."""
+"""Type of an option for a directory."""
 
 Maker: TypeAlias = Callable[..., Any]  # type: ignore[explicit-any] # each has its own options
-"""A command, or a function that makes one value of several options."""
+"""Function that implements a command, or makes one value from several options."""
 
 Read: TypeAlias = Callable[[Any], object]  # type: ignore[explicit-any] # a text or several
-"""Reads a value; a `ProtoflyError`, `ValueError` or `BadParameter` is its refusal."""
+"""Function that converts a value; a `ProtoflyError`, `ValueError` or `BadParameter` refuses it."""
 
 _GATHERED: Final[Mapping[object, Read | None]] = {
     tuple: None, dict: dict, Mapping: dict, frozenset: frozenset
 }  # fmt: skip
-"""Types of values that are given one by one, and what makes them."""
+"""Collection types of options that may be repeated, with the function that makes each."""
 
 _METAVARS: Final[Mapping[object, str]] = {FILE: "FILE", FOLDER: "DIR"}
 
@@ -99,14 +99,14 @@ def _parameter(  # type: ignore[explicit-any]  # noqa: PLR0913 - all that can be
 
 @attrs.frozen
 class _Declared:  # type: ignore[explicit-any] # attrs, of the field
-    """The declaration of an option or argument, besides its name, type and description."""
+    """Declaration of an option or argument, apart from its name, type and description."""
 
     declared: Mapping[str, Any]  # type: ignore[explicit-any] # as there
 
     def parameter(
         self, name: str, kind: object, default: object, description: str
     ) -> click.Parameter:
-        """Make the option or argument."""
+        """Return the `click` parameter for the option or argument."""
         return _parameter(name, kind, default, description, **self.declared)
 
 
@@ -137,7 +137,7 @@ Make: TypeAlias = Callable[[Mapping[str, object]], object]
 
 @attrs.frozen
 class _Group:
-    """A value that is made of options.
+    """Declaration of a value that is made from several options.
 
     Attributes:
         make: Makes the value.
@@ -150,7 +150,7 @@ class _Group:
     documented: object
 
     def compile(self) -> tuple[list[click.Parameter], Make]:
-        """Return the parameters of a group for `click`, and a function that makes their values."""
+        """Return the `click` parameters of a group, and a function that makes its value."""
         parameters: list[click.Parameter] = []
         parts: dict[str, Make] = {}
         described = _descriptions(self.documented)
@@ -171,7 +171,7 @@ class _Group:
 
 
 def group(make: Maker) -> Any:  # type: ignore[explicit-any] # as `option`
-    """Declare a parameter whose value a function makes of options, its own parameters.
+    """Declare a parameter whose value is made by a function from several options.
 
     A parameter of `make` without a declaration has the value of another option of the command.
     """
@@ -181,7 +181,7 @@ def group(make: Maker) -> Any:  # type: ignore[explicit-any] # as `option`
 
 
 def fields(config: type, *, is_made: bool = False, **declared: Any) -> Any:  # type: ignore[explicit-any] # as `option`
-    """Declare a parameter as values for fields of a configuration, by their names.
+    """Declare a parameter as options for fields of a configuration class, by field name.
 
     Each is an option or group. Type, default and help of an option are those of the field.
 
@@ -205,7 +205,7 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
     run: Callable[[Mapping[str, object], Make], object] = lambda values, make: make(values),
     **settings: Any,
 ) -> Callable[[Maker], click.Command]:
-    """Make a command of a function, with the options that its parameters declare, in this order.
+    """Make a command from a function; its parameters declare the options, in this order.
 
     Its help is the docstring of the function.
 

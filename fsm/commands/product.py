@@ -1,4 +1,4 @@
-"""The command `python -m fsm check --product`: explores compositions and reports the findings."""
+"""Command `python -m fsm check --product`: explores compositions and reports the faults."""
 
 import gc
 import re
@@ -24,19 +24,18 @@ from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 
 _PROCESSES: Final = 2
-"""Number of compositions that are explored at the same time."""
+"""Number of compositions that are explored in parallel."""
 
 _MOST: Final = 1000
-"""The largest bound: what is left of each is counted, so its numbers are made beforehand."""
+"""Largest permitted bound; numbers up to this are prepared in advance."""
 
 _REST: Final = 60.0
-"""Seconds that a scenario of resting participants continues (ours): longer than two runtimes wait
-for each other or for an answer, shorter than the life of unused things."""
+"""Seconds for which a scenario of a deadlock continues."""
 
 
 @attrs.frozen
 class Wanted:
-    """What of a composition is explored, and what is reported of it.
+    """Options of an exploration: limits of each composition, and the form of the report.
 
     Attributes:
         losses: Messages lost in one run. None: the composition's own number; so for the next two.
@@ -65,11 +64,11 @@ WANTED: Final = fields(
     output=option(type=FOLDER, short="-o"),
     wants_json=None,
 )
-"""The options of a composition's exploration, beside `wants_json`."""
+"""Options of an exploration, except `wants_json`."""
 
 
 def check_product(names: tuple[str, ...], wanted: Wanted) -> int:
-    """Explore compositions, all if none is named; return how many have faults.
+    """Explore compositions, all if no name is given; return how many have faults.
 
     Raises:
         click.ClickException: A name is wrong, or the directory cannot be written.
@@ -91,7 +90,7 @@ def check_product(names: tuple[str, ...], wanted: Wanted) -> int:
 
 
 def _report(wanted: Wanted, name: str) -> tuple[str, bool]:
-    """Return the report on one composition, explored in its own process, and its verdict."""
+    """Return the report on one composition, and whether it has no faults."""
     with redirect_stdout(StringIO()) as output:
         holds = _check(COMPOSITIONS[name], wanted)
     return output.getvalue(), holds
@@ -219,7 +218,7 @@ def _write_all(directory: Path, plan: Composition, result: Exploration) -> None:
 
 
 def _write(directory: Path, result: Exploration, finding: Finding) -> None:
-    """Write one run as diagram, trace and scenario."""
+    """Write a run that leads to a fault as diagram, trace and scenario."""
     whole, run = result.composition, finding.run
     title = f"{whole.name}: {finding.fault} {finding.subject}".rstrip()
     name = "CX-" + re.sub("[^A-Za-z0-9]+", "-", f"{whole.name}-{finding.fault}")

@@ -1,1 +1,1 @@
-"""What an operator sees of a node while it runs."""
+"""Data for an operator's view of a running node."""

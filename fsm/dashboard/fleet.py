@@ -1,9 +1,9 @@
-"""The fleet of a node: its runtimes, and the states of its machines, counted from reports.
+"""Dashboard data of a node: its runtimes, and the states of its machines, counted from reports.
 
-Nothing here waits, and memory is bounded: a row lives as long as its session, counts are kept per
-state and edge, and events in a ring. Changes are noted only while there is a viewer; `whole`
-returns everything, `news` the changes since its last call. Values are absolute, so a viewer may get
-a change twice.
+No function waits, and memory is limited: the data of a runtime exist as long as its session, counts
+are kept per state and transition, and only the newest events are kept. Changes are recorded only
+while somebody views the dashboard; `whole` returns everything, `news` the changes since its last
+call. Values are absolute, so a viewer may get a change twice.
 """
 
 from collections import Counter, deque
@@ -28,7 +28,7 @@ from specs.trace import ABSENT, Fact, Op
 
 @attrs.frozen(slots=True)
 class Hop:
-    """An event of a message.
+    """Event in the path of a message through the node, for the dashboard.
 
     Attributes:
         number: Its number at the node, counted from 1.
@@ -37,7 +37,7 @@ class Hop:
         runtime: Runtime of the link from which the message came, or to which it was written; empty:
             none.
         message: Its id, verb, sender, receiver and code; for an answer, the id of its request.
-        why: Reason of a drop, or the part of the node that took it.
+        why: Reason of a drop, or the component of the node that received it.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Hop:
     why: str
 
     def as_json(self) -> JsonObject:
-        """Return it as a JSON object."""
+        """Return the event as a JSON object."""
         place: JsonObject = {"n": self.number, "at": self.at, "op": self.op}
         return {**place, "runtime": self.runtime, "why": self.why, **self.message}
 
@@ -69,7 +69,7 @@ class _Story:
 
 
 class Watched:
-    """The watched connections, by runtime."""
+    """Connections whose messages an operator observes, by runtime."""
 
     def __init__(self) -> None:
         self._stories: dict[str, _Story] = {}
@@ -79,7 +79,7 @@ class Watched:
         return bool(self._stories)
 
     def ask(self, runtime: str, now: float) -> bool:
-        """Watch a connection for a while; return False if too many are watched.
+        """Observe a connection for a while; return False if too many are observed.
 
         Args:
             runtime: Address of its runtime.
@@ -95,13 +95,13 @@ class Watched:
         return True
 
     def expire(self, now: float) -> None:
-        """Forget the connections that were not requested recently."""
+        """Stop observing the connections that were not requested recently."""
         for runtime, story in tuple(self._stories.items()):
             if now >= story.until:
                 del self._stories[runtime]
 
     def hops(self, runtime: str, after: int) -> list[Hop]:
-        """Return the hops of a watched connection behind a number, the oldest first.
+        """Return the message events of an observed connection after a number, the oldest first.
 
         Args:
             runtime: Address of its runtime.
@@ -111,7 +111,7 @@ class Watched:
         return [] if story is None else [hop for hop in story.hops if hop.number > after]
 
     def note_message(self, op: Op, message: Message, runtime: str, why: str, wall: float) -> None:
-        """Note an event of a message, if it belongs to a watched connection.
+        """Record an event of a message, if it belongs to an observed connection.
 
         Args:
             op: The event.
@@ -130,7 +130,7 @@ class Watched:
                 story.hops.append(hop)
 
     def note_report(self, fact: Fact, wall: float) -> None:
-        """Note a trace record about a message, if it belongs to a watched connection.
+        """Record a trace fact about a message, if it belongs to an observed connection.
 
         Args:
             fact: The record.
@@ -173,7 +173,7 @@ def _clip(text: str) -> str:
 
 @attrs.frozen(slots=True)
 class Event:
-    """An event at the node.
+    """Event at the node, for the dashboard: a transition, a table change, or a fault.
 
     Attributes:
         number: Its number, counted from 1.
@@ -200,14 +200,14 @@ class Event:
     why: str = attrs.field(default="", converter=_clip)
 
     def as_json(self) -> JsonObject:
-        """Return it as a JSON object."""
+        """Return the event as a JSON object."""
         fields = attrs.asdict(self)
         return {"n": fields.pop("number"), **fields}
 
 
 @attrs.define(slots=True)
 class _Row:
-    """A runtime with a session."""
+    """Data of a runtime that has a session."""
 
     state: str
     since: float
@@ -218,7 +218,7 @@ class _Row:
 
 @attrs.define(slots=True)
 class _Heat:
-    """The number of entities in each state of one machine, and the counts of the rows they took."""
+    """Number of entities in each state of one machine, and number of their transitions."""
 
     states: Counter[str] = attrs.field(factory=Counter)
     edges: Counter[tuple[str, str, str]] = attrs.field(factory=Counter)
@@ -237,7 +237,7 @@ _SOURCES: Final = {
 
 
 def is_over(machine: str, state: str) -> bool:
-    """Return whether no row leaves a state, so that its entities have ended.
+    """Return whether a state is final, so that entities in it have ended.
 
     Args:
         machine: Name of the machine.
@@ -247,14 +247,14 @@ def is_over(machine: str, state: str) -> bool:
 
 
 _TOLD: Final = frozenset({SESSION.name, REGISTRATION.name, STUB_DEPLOYMENT.name})
-"""Machines whose steps are events; steps of others show in the rows of tables."""
+"""Machines whose transitions are listed as events; others are visible in table rows."""
 
 
 class Fleet:
-    """The runtimes and machines of one node.
+    """Runtimes and machine states of one node, for the dashboard.
 
     Attributes:
-        is_watched: Whether changes are noted for `news`.
+        is_watched: Whether changes are recorded for `news`.
     """
 
     def __init__(self) -> None:
@@ -277,7 +277,7 @@ class Fleet:
     # ---- reports
 
     def before(self, machine: str, counts: Mapping[str, int]) -> None:
-        """Count entities that existed before any report.
+        """Add entities that existed before the first report.
 
         Args:
             machine: Name of the machine.
@@ -286,7 +286,7 @@ class Fleet:
         self._heats.setdefault(machine, _Heat()).states.update(counts)
 
     def restore_session(self, runtime: str, state: str, wall: float) -> None:
-        """Note a session that existed before any report.
+        """Add a session that existed before the first report.
 
         Args:
             runtime: Address of the runtime.
@@ -297,7 +297,7 @@ class Fleet:
         self.before(SESSION.name, {state: 1})
 
     def take_step(self, step: Step, wall: float, owner: str = "") -> None:
-        """Note a step of an entity.
+        """Record a state machine transition of an entity.
 
         Args:
             step: The step.
@@ -334,7 +334,7 @@ class Fleet:
         return runtime
 
     def _home(self, step: Step, owner: str) -> str:
-        """Return the runtime of a record, whose session may end before the record does."""
+        """Return the runtime that owns a registry record, even if its session has ended."""
         if step.old is None:
             self._homes[step.key] = owner
         if is_over(step.machine, step.new):
@@ -342,7 +342,7 @@ class Fleet:
         return self._homes.get(step.key, owner)
 
     def open_link(self, runtime: str, link: str, form: str) -> None:
-        """Note that a link has the session of a runtime.
+        """Record that a link has the session of a runtime.
 
         Args:
             runtime: Address of the runtime.
@@ -352,13 +352,13 @@ class Fleet:
         self._links[link] = runtime
         row = self._rows.get(runtime)
         if row is None:
-            # Its first step is reported after its link.
+            # The session's first transition is reported after its link.
             row = self._rows[runtime] = _Row("", 0.0)
         row.link, row.form = link, form
         self._mark(runtime)
 
     def close_link(self, link: str) -> None:
-        """Note that a link is closed."""
+        """Remove a link that is closed."""
         self._links.pop(link, None)
 
     def runtime_of(self, link: str) -> str:
@@ -366,7 +366,7 @@ class Fleet:
         return self._links.get(link, "")
 
     def row(self, op: Op, table: str, key: str, runtime: str, wall: float) -> None:
-        """Note that a row of a table came or went.
+        """Record that a row of a table was added or removed.
 
         Args:
             op: ADD or DEL.
@@ -388,7 +388,7 @@ class Fleet:
         self._note(wall, "row", runtime, table, key, "", op.value, "", "")
 
     def note_refusal(self, machine: str, key: str, state: str, cause: str, wall: float) -> None:
-        """Note a step that no table declares.
+        """Record a trigger that a machine's table does not allow.
 
         Args:
             machine: Name of the machine.
@@ -410,7 +410,7 @@ class Fleet:
     # ---- data for viewers
 
     def whole(self) -> JsonObject:
-        """Return all data, up to `FLEET_ROWS` rows."""
+        """Return all dashboard data, with at most `FLEET_ROWS` runtimes."""
         newest = islice(reversed(self._rows), dashboard.FLEET_ROWS)
         return {
             "total": len(self._rows),
@@ -420,7 +420,7 @@ class Fleet:
         }
 
     def news(self) -> JsonObject:
-        """Return the changes since the last call."""
+        """Return the dashboard data that changed since the last call."""
         changed, self._changed = self._changed, set()
         heated, self._heated = self._heated, set()
         last_told, self._told = self._told, self._number

@@ -1,1 +1,1 @@
-"""Drawings and descriptions of machines, all from their tables."""
+"""Drawings and descriptions of the state machines, generated from their tables."""

@@ -1,4 +1,4 @@
-"""A machine in words: text and JSON for one, a Markdown page for all (`docs/machines.md`).
+"""Descriptions of state machines: text and JSON for one, a Markdown page for all.
 
 Everything on the page is a field of a table or a claim of the catalogue: drawings, states,
 deadlines, rows.
@@ -15,7 +15,7 @@ from specs.jsonvalue import JsonObject
 
 
 def summary_text(tables: Sequence[Table]) -> str:
-    """Return one line for each machine."""
+    """Return an overview as text, with one line for each machine."""
     cells = [("machine", "states", "rows", "kept by")]
     cells += [
         (table.name, str(len(table.states)), str(len(table.rows)), table.owner) for table in tables
@@ -24,7 +24,7 @@ def summary_text(tables: Sequence[Table]) -> str:
 
 
 def summary_json(table: Table) -> JsonObject:
-    """Return the name and counts of a machine."""
+    """Return a summary of a machine as JSON: name, hash, states and counts."""
     return {
         "schema": "protofly.machine/1",
         "machine": table.name,
@@ -41,7 +41,7 @@ def summary_json(table: Table) -> JsonObject:
 
 
 def as_json(table: Table) -> JsonObject:
-    """Return a whole machine as JSON."""
+    """Return a machine's whole table as JSON."""
     return {
         **summary_json(table),
         "schema": "protofly.table/1",
@@ -76,7 +76,7 @@ def _deadline_json(deadline: Deadline) -> JsonObject:
 
 
 def as_text(table: Table) -> str:
-    """Return a whole machine as text."""
+    """Return a whole machine as text for the terminal."""
     states = [
         (
             f"  {state.value}",
@@ -130,7 +130,7 @@ _HEAD: Final = (
 
 
 def page(tables: Sequence[Table]) -> str:
-    """Return the page of some machines."""
+    """Return the Markdown page that describes machines."""
     summary = [
         (_link(table.name), table.owner, str(len(table.states)), str(len(table.rows)))
         for table in tables

@@ -1,4 +1,4 @@
-"""Drawings of a machine, all from its table: Mermaid, DOT, SVG, PlantUML, SCXML, JavaScript.
+"""Drawings of state machines from tables: Mermaid, DOT, SVG, PlantUML, SCXML, JavaScript.
 
 The id of a state or edge depends on names only, so a page that highlights an edge still works when
 the table gets more rows.
@@ -37,13 +37,15 @@ from specs.jsonvalue import one_line
 from specs.trace import ABSENT
 
 Weights: TypeAlias = Mapping[tuple[str, str, str], int]
-"""Counts of followed rows, by (state left, trigger, state entered); `[*]` is absent.
+"""Number of times that each transition was made, by (old state, trigger, new state).
 
-Rows that differ in their guard alone share a figure: a trace does not distinguish them."""
+`[*]` is the absent state. Rows that differ only in their guard share a number: a trace does not
+distinguish them.
+"""
 
 
 class Format(StrEnum):
-    """A language of drawings."""
+    """Language or file format of drawings."""
 
     MERMAID = "mermaid"
     DOT = "dot"
@@ -54,7 +56,7 @@ class Format(StrEnum):
 
 
 def draw(table: Table, language: Format) -> str:
-    """Draw a machine.
+    """Return the drawing of a machine in a language.
 
     Args:
         table: The machine.
@@ -87,7 +89,7 @@ _UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
 
 
 def node_name(state: str) -> str:
-    """Return `state` as an identifier of the drawing languages (`in-progress`: `in_progress`)."""
+    """Return a state as an identifier for drawing languages (`in-progress`: `in_progress`)."""
     return "absent" if state == ABSENT else _UNSAFE.sub("_", state)
 
 
@@ -102,7 +104,7 @@ def state_id(table: Table, state: str) -> str:
 
 
 def edge_id(table: Table, row: Transition) -> str:
-    """Return the element id of a row, as in `p2p_connection__live__closed`.
+    """Return the element id of a transition, as in `p2p_connection__live__closed`.
 
     A guard follows the trigger, as in `observer_copy__live__changed__not_gap`.
 
@@ -129,11 +131,11 @@ def end_edge_id(table: Table, state: str) -> str:
 
 _EXTENSION: Final = "#7c3aed"
 ILLEGAL: Final = "#b91c1c"
-"""The colour of rows and ends that the drawing does not have."""
+"""Colour of transitions that the table does not declare."""
 
 
 def mermaid(table: Table) -> str:
-    """Return the table as a Mermaid state diagram."""
+    """Return a machine's table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    direction TB"]
     lines += [f'    state "{state.value}" as {node_name(state)}' for state in table.states]
     labels: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
@@ -146,7 +148,7 @@ def mermaid(table: Table) -> str:
 
 
 def plantuml(table: Table) -> str:
-    """Return the table as a PlantUML state diagram, with the drawing's words."""
+    """Return the table as a PlantUML state diagram, with the labels of the original drawing."""
     lines = [f"@startuml {table.name}", "hide empty description"]
     lines += [f'state "{state.value}" as {node_name(state)}' for state in table.states]
     for row in table.rows:
@@ -176,13 +178,13 @@ def _words(row: Transition) -> str:
 
 
 NAMESPACE: Final = "urn:protofly:fsm"
-"""The namespace of attributes that SCXML does not have."""
+"""XML namespace of our additional attributes in SCXML."""
 
 _W3C: Final = "http://www.w3.org/2005/07/scxml"
 
 
 def scxml(table: Table) -> str:
-    """Return the table as an SCXML document."""
+    """Return a machine's table as an SCXML document."""
     named = f'version="1.0" datamodel="ecmascript" name="{escape(table.name)}" initial="absent"'
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -222,7 +224,7 @@ def _transition(row: Transition) -> str:
 
 
 def _condition(row: Transition) -> str:
-    """Return the guard as an ECMAScript expression: the event contains the true conditions."""
+    """Return a guard as an ECMAScript expression that tests the event's data."""
     values = [(each, "true") for each in sorted(row.guard.when)]
     values += [(each, "false") for each in sorted(row.guard.unless)]
     terms = [f"_event.data.{node_name(each)} === {value}" for each, value in values]
@@ -237,10 +239,10 @@ _LABEL_WIDTH: Final = 24
 
 _THINNEST: Final = 1.2
 _THICKEST: Final = 5.0
-"""Widths of edges in points, for the least and the most used one."""
+"""Largest width of an edge in points, for the most used transition."""
 
 _SIDES: Final = ("w", "n")
-"""Sides of the second and third loop of a state; the first is on the right."""
+"""Sides of a state for its second and third loop; the first loop is on the right."""
 
 INK: Final = "#1f2937"
 LINE: Final = "#64748b"
@@ -252,7 +254,7 @@ NEVER: Final = "#667085"
 def dot(
     table: Table, weights: Weights | None = None, illegal: tuple[str, str, str] | None = None
 ) -> str:
-    """Return the table as a DOT graph.
+    """Return a machine's table as a DOT graph for Graphviz.
 
     Args:
         table: The machine.
@@ -269,7 +271,7 @@ def dot(
 
 
 def _illegal(table: Table, old: str, cause: str, new: str) -> str:
-    """Return the edge of a step that is not declared; its states may be undeclared, too."""
+    """Return the edge of an undeclared transition; its states may be undeclared, too."""
     declared = {state.value: node_name(state.value) for state in table.states}
     ends = [
         "absent" if state == ABSENT else declared.get(state, _quote(state)) for state in (old, new)
@@ -327,7 +329,7 @@ def _row(table: Table, row: Transition, weights: Weights | None) -> str:
 
 
 def _side(table: Table, row: Transition) -> str:
-    """Return the side for a loop, different for each loop of a state: Graphviz stacks them."""
+    """Return DOT attributes that put the loops of one state on different sides."""
     loops = [each for each in table.rows if each.old == row.old and each.target == row.source]
     if row not in loops[1:]:
         return ""
@@ -421,7 +423,7 @@ def svg(
 
 
 def _hints(table: Table) -> dict[str, str]:
-    """Return the text that a pointer over each element shows."""
+    """Return the tooltip of each element, by its id."""
     hints = {state_id(table, state): meaning for state, meaning in table.meanings.items()}
     for row in table.rows:
         label = f"{row.label}\n" if row.label else ""
@@ -437,7 +439,7 @@ def _hints(table: Table) -> dict[str, str]:
 
 
 def render(dot: str) -> str:
-    """Lay out a DOT graph.
+    """Lay out a DOT graph by Graphviz.
 
     Returns:
         An SVG document.
@@ -475,10 +477,10 @@ def _by_wheel(dot: str) -> str:
 
 
 class _Graphviz(Protocol):
-    """The used part of the wheel, which ships no types."""
+    """Type of the WebAssembly Graphviz from the wheel, which has no type annotations."""
 
     def render(self, dot_source: str) -> bytes:
-        """Lay out a graph, as SVG."""
+        """Lay out a DOT graph and return SVG."""
 
 
 @cache
@@ -502,7 +504,7 @@ export const MACHINES = {
 
 
 def javascript(tables: Iterable[Table]) -> str:
-    """Write machines as an ES module that exports them by name, as `MACHINES`.
+    """Return machines as an ES module that exports them by name, as `MACHINES`.
 
     Args:
         tables: The machines.
@@ -524,7 +526,7 @@ def _js_table(table: Table) -> str:
 
 
 def _js_row(row: Transition) -> list[str | list[str]]:
-    """Return the state left, the trigger, the state entered, and the two sides of the guard."""
+    """Return a transition as a JavaScript array: old state, trigger, new state, guard."""
     cells: list[str | list[str]] = [row.old, row.trigger.value, row.target.value]
     if row.guard == ALWAYS:
         return cells

@@ -1,1 +1,1 @@
-"""The composition check: real cores together, over channels that lose and repeat."""
+"""Exhaustive exploration of the real cores together, over channels that lose or repeat messages."""

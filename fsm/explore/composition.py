@@ -1,15 +1,15 @@
-"""A composition: places with the real cores, channels between them, and events.
+"""Building blocks of a composition: participants with real cores, channels, events, conditions.
 
-A place has a host, which passes inputs to its cores and puts their messages on channels. A host
-shares nothing with other hosts and has no I/O, so its next state is a function of its state and the
-input: the explorer computes it once. An `Event` is a request of the surroundings, a fault of
-theirs, or an act of a place by itself. A `Condition` describes states that must never occur, or
-states in which everything may come to rest; its predicate gets the hosts of its places.
+A participant, called place, has a host, which passes inputs to its cores and sends their messages
+over channels. A host shares nothing with other hosts and has no input or output, so its next state
+is a function of its state and the input: the explorer computes it once. An `Event` is a request or
+a fault from outside, or an act of a participant by itself. A `Condition` describes states that must
+never occur, or states in which a run may end; its predicate gets the hosts of its places.
 
 A step takes one message from one channel (or a deadline, or an event) and lets one place handle it,
-without interruption. A step whose messages find no room in a network waits until there is room.
-Something went wrong if a message was lost or came twice, a fault happened, or a deadline was over
-while something else was going on; `Bounds` limits how often that happens in one run.
+without interruption. A step whose messages find no room in a network waits until room is available.
+A run has faults if a message was lost or came twice, a fault event happened, or a deadline passed
+while other steps were possible; `Bounds` limits how often that happens in one run.
 """
 
 import math
@@ -31,14 +31,14 @@ Holds: TypeAlias = Callable[..., bool]  # type: ignore[explicit-any] # of hosts 
 
 
 class UnsafeError(ProtoflyError):
-    """A core made a decision that it must never make; the text is the broken property."""
+    """Error: a core made a decision that it must never make; the text is the violated property."""
 
 
 # --- hosts ------------------------------------------------------------------------------------
 
 
 class Call(NamedTuple):
-    """An input of a place: the name of a method of its host, or of the host's core, and arguments.
+    """Input of a participant: the name of a method of its host or core, and arguments.
 
     A method of the core that has a parameter `now` gets the time, too.
     """
@@ -54,7 +54,7 @@ class Call(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """A message that was put on a channel."""
+    """Message that was sent over a channel."""
 
     channel: str
     message: Call
@@ -66,15 +66,15 @@ def _is_timed(method: Untyped) -> bool:
 
 
 class Host:
-    """The cores of one place, and their port: each call of a core is a method here.
+    """Host of one participant's cores: passes inputs to them, and implements their port.
 
-    The core `core`, if the host has one, gets the deadlines, and the inputs for which the host has
-    no method.
+    The core `core`, if the host has it, handles deadlines, and inputs for which the host has no
+    method.
 
     Attributes:
-        place: Name of the place.
-        now: Seconds of the place's own clock.
-        out: The messages and steps that the last input led to, in order.
+        place: Name of the participant.
+        now: Seconds of the participant's own clock.
+        out: The messages and transitions that the last input caused, in order.
         counters: Names of counters, in the host or its cores, that are ignored when hosts are
             compared: the behaviour that depends on them must show in other attributes.
         silent: Names of port calls that are ignored.
@@ -89,13 +89,13 @@ class Host:
         self.out: list[Sent | Step] = []
 
     def __getattr__(self, name: str) -> Untyped:
-        """Return a function that does nothing, for a silent call."""
+        """Return a function that does nothing, for a port call listed in `silent`."""
         if name in type(self).silent:
             return _nothing
         raise AttributeError(name)
 
     def take(self, call: Call) -> None:
-        """Take a message, or an event.
+        """Handle a message or an event.
 
         Raises:
             UndeclaredTransitionError: A core's table has no row for it.
@@ -107,41 +107,41 @@ class Host:
             self.give(vars(self)["core"], call)
 
     def give(self, core: object, call: Call) -> None:
-        """Pass an input to a core."""
+        """Pass an input to a core by calling the core's method of that name."""
         method = getattr(core, call.name)
         time_argument = {"now": self.now} if _is_timed(method.__func__) else {}
         method(*call.args, **time_argument)
 
     def deadline(self) -> float:
-        """Return the time at which `time_over` is due; infinity: never."""
+        """Return the time at which `time_over` must be called; infinity: never."""
         core = vars(self).get("core")
         return math.inf if core is None else core.deadline()
 
     def time_over(self) -> None:
-        """Let the core handle its deadline, which is now."""
+        """Let the core handle its deadline, which is reached now."""
         vars(self)["core"].time_over(self.now)
 
     @final
     def pass_time(self) -> None:
-        """Advance the clock to the deadline and handle its end."""
+        """Advance the clock to the deadline, and let the core handle the deadline."""
         self.now = max(self.now, self.deadline())
         self.time_over()
 
     def send(self, target: str, name: str, *args: Hashable) -> None:
-        """Put a message on the channel to a place, or on a channel that has that name."""
+        """Send a message over the channel to a participant, or over the channel with that name."""
         self.out.append(Sent(f"{self.place} to {target}", Call(name, args)))
 
     def step(self, step: Step) -> None:
-        """Note a step of a machine."""
+        """Record a state machine transition of a core."""
         self.out.append(step)
 
     def steps(self, effects: Iterable[object]) -> None:
-        """Note the steps among the effects of a core."""
+        """Record the state machine transitions among the results of a core."""
         self.out += [effect for effect in effects if isinstance(effect, Step)]
 
 
 def _nothing(*_: object, **__: object) -> None:
-    """Ignore a call."""
+    """Ignore a call of a port method."""
 
 
 # --- parts of a composition -------------------------------------------------------------------
@@ -149,7 +149,7 @@ def _nothing(*_: object, **__: object) -> None:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Bounds:
-    """The bounds of one run; every run within them is explored.
+    """Limits of the faults of one run; every run within them is explored.
 
     Attributes:
         losses: Number of messages that networks lose.
@@ -172,7 +172,7 @@ class Bounds:
 
 
 class Medium(Enum):
-    """The behaviour of a channel.
+    """Kind of a channel, which decides on its faults.
 
     Attributes:
         LOCAL: Within one process: no faults.
@@ -190,16 +190,16 @@ class Medium(Enum):
 
     @property
     def is_lossy(self) -> bool:
-        """True if messages may be lost, or come twice."""
+        """True if a channel of this kind may lose messages or deliver them twice."""
         return self in {Medium.NETWORK, Medium.UNORDERED}
 
 
 @attrs.frozen(slots=True)
 class Channel:
-    """One direction between two places.
+    """Channel that carries messages in one direction between two participants.
 
     Attributes:
-        suffix: Distinguishes channels between the same places.
+        suffix: Distinguishes channels between the same participants.
     """
 
     source: str
@@ -209,14 +209,14 @@ class Channel:
 
     @property
     def name(self) -> str:
-        """The name of the channel."""
+        """The name of the channel, made from its two participants."""
         return f"{self.source} to {self.target}{self.suffix}"
 
 
 def both_ways(
     first: str, second: str, medium: Medium = Medium.NETWORK, suffix: str = ""
 ) -> Iterator[Channel]:
-    """Yield the channels of two places in both directions."""
+    """Yield the two channels between two participants, for both directions."""
     yield Channel(first, second, medium, suffix)
     yield Channel(second, first, medium, suffix)
 
@@ -231,16 +231,16 @@ def _as_call(call: str | Call) -> Call:
 
 @attrs.frozen(slots=True)
 class Event:
-    """An input of one core of a composition that is neither a message nor a deadline.
+    """Input of a participant that is neither a message nor a deadline.
 
     Attributes:
         call: The input, or its name.
-        when: Whether it may happen now, given the host of the place.
+        when: Whether it may happen now, given the host of the participant.
         budget: How often it may happen in one run; None: without limit, and then it happens sooner
             or later by itself.
-        is_fault: Whether it is a fault of the surroundings, not an act of a participant.
-        done: The line of a scenario file that brings it about; None: the player of scenarios
-            cannot, so it is only a remark there.
+        is_fault: Whether it is a fault from outside, not an act of a participant.
+        done: The line of a scenario file that causes it; None: the player of scenarios cannot cause
+            it, so it is only a remark there.
     """
 
     name: str
@@ -254,14 +254,13 @@ class Event:
 
 @attrs.frozen(slots=True)
 class Condition:
-    """States that must never occur, or in which everything may rest, with no message under way.
+    """Set of states that must never occur, or in which a run may end with no message under way.
 
     Attributes:
         name: The condition in words, as a sentence.
-        places: The places whose hosts the predicate gets.
+        places: The participants whose hosts the predicate gets.
         holds: The predicate.
-        faults: True: it counts only after something went wrong; False: only if nothing did; None:
-            always.
+        faults: True: it counts only after a fault; False: only if no fault occurred; None: always.
     """
 
     name: str
@@ -272,10 +271,10 @@ class Condition:
 
 @attrs.frozen(slots=True)
 class Wire:
-    """The wire form of a message, for scenario files (protocol page 09).
+    """Form of a message between processes, for scenario files (protocol page 09).
 
     Attributes:
-        hop: The hops it takes, as in `RA.sm>..>PH`.
+        hop: The route that it takes, as in `RA.sm>..>PH`.
         message: `type`, `from`, `to` and `body` in normal form; its id is added.
         request: The key that a request and its answers have in common.
     """
@@ -294,19 +293,19 @@ LONG: Final = 3_600.0
 
 @attrs.frozen(slots=True, kw_only=True)
 class Composition:
-    """Places whose machines interact, with the bounds that are explored by default.
+    """Participants whose machines interact, with the limits that are explored by default.
 
     Attributes:
-        places: Factories of the initial hosts, by the names of their places: participants of
-            drawings, processes of traces.
-        is_timely: Whether deadlines are over only when nothing else is going on: every message is
-            faster than every timer. That shows what can be reached when nothing goes wrong.
-            Otherwise a deadline may be over at any moment, which includes all behaviour.
-        early: Number of deadlines in one run that are over while something else is going on, if
-            deadlines otherwise come at rest.
-        is_local_first: Whether messages within a process arrive before anything else happens.
+        places: Factories of the initial hosts, by the names of the participants, which are also
+            used in drawings and traces.
+        is_timely: Whether deadlines pass only when no other step is possible: every message is
+            faster than every timer. That shows which states are reached without faults.
+            Otherwise a deadline may pass at any moment, which includes all behaviour.
+        early: Number of deadlines in one run that pass while other steps are possible, if
+            `is_timely`.
+        is_local_first: Whether messages within a process arrive before any other step.
         horizon: Age in seconds after which no core distinguishes how old a time is.
-        wire: Returns the wire form of a message; None: it is never on a wire, but a notice.
+        wire: Returns the wire form of a message; None: it never leaves a process.
         given: The lines of a scenario file that list the participants at the beginning.
     """
 

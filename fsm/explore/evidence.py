@@ -1,14 +1,15 @@
-"""A run of a composition as a trace, a Mermaid sequence diagram and a scenario file.
+"""Output of an explored run as a trace, a Mermaid sequence diagram and a scenario file.
 
-The processes of the trace, one file each, are the places of the composition. Each record is of a
-step that a machine took, or of a fault that lost a message. The clock counts the steps of the run.
+The trace has one file for each participant of the composition, as if each were a process. Each
+record is about a state machine transition, or about a fault that lost a message. The clock counts
+the steps of the run.
 
-The scenario (protocol page 09) can be played with real actors. A message stands where it arrives,
-in normal form, with the id of its request if it is an answer. A lost message stands where it is
-sent, with `"drop": "lost"`: actors do not wait until a step reports the loss. A message that comes
-twice stands where it comes first, with `"doubled": true`; both marks are ours. An act of the
-surroundings is a line of its own before its step, or a remark where no line can express it; a
-deadline is a passage of time; a notice within a process is left out.
+The scenario (protocol page 09) can be played with real actors. A message is listed when it arrives,
+in normal form, with the id of its request if it is an answer. A lost message is listed when it is
+sent, with `"drop": "lost"`: actors do not wait until a later step reports the loss. A message that
+comes twice is listed when it comes first, with `"doubled": true`; both marks are additions of this
+project. An external event is a line of its own before its effects, or a remark if no line can
+express it; a deadline is a passage of time; a notice within a process is left out.
 """
 
 import json
@@ -34,11 +35,11 @@ from specs.trace import Kind as Of
 Lines: TypeAlias = tuple[str, ...]
 
 _STEP: Final = 1_000_000_000
-"""Nanoseconds between two steps: a second."""
+"""Nanoseconds between two steps of a run in its trace: a second."""
 
 
 def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
-    """Return the trace lines of each process, by its name.
+    """Return a run as trace lines of each process, by its name.
 
     Args:
         composition: The composition that was explored.
@@ -62,7 +63,7 @@ def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
 
 
 def _facts(composition: Composition, run: Run) -> Iterator[tuple[int, str, str, Fact]]:
-    """Yield the traced facts: the number of the step, the process, the actor and the fact."""
+    """Yield the facts for the trace: number of the step, process, component and fact."""
     machines = "|".join(sorted({step.machine for taken in run.steps for step in taken.moved}))
     for place in composition.places:
         yield 0, place, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines)
@@ -93,7 +94,7 @@ _HARMFUL: Final = str.maketrans({";": ",", "#": " ", "<": "(", ">": ")", "\n": "
 
 
 def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
-    """Draw a run: its messages, its losses, and the steps of the machines.
+    """Return a run as a Mermaid diagram of messages, losses and state machine transitions.
 
     Args:
         composition: The composition that was explored.
@@ -111,7 +112,7 @@ def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
 
 
 def _draw_steps(composition: Composition, taken: Taken) -> Iterator[str]:
-    """Yield the lines of a message, where it arrives or is lost, and of its effects below."""
+    """Yield the lines for a message that arrives or is lost, and for the transitions it causes."""
     if taken.channel:
         arrow = "-x" if taken.kind is Kind.LOST else "->>"
         once_more = " (and once more)" if taken.kind is Kind.DELIVERED_AND_KEPT else ""
@@ -165,7 +166,7 @@ def _text(words: str) -> str:
 
 
 _LINK: Final = "p2p_connection"
-"""The machine whose keys a scenario shortens by their last part."""
+"""Machine whose keys a scenario shortens by omitting their last part."""
 
 
 _MARKS: Final[Mapping[Kind, JsonObject]] = {
@@ -175,7 +176,7 @@ _MARKS: Final[Mapping[Kind, JsonObject]] = {
 
 
 def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0) -> str:
-    """Write a run as a scenario.
+    """Return a run as the text of a scenario file.
 
     Args:
         composition: The composition of the run.
@@ -194,7 +195,7 @@ def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0
 
 
 def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
-    """Yield the steps, each loss right behind the step that sent the lost message."""
+    """Yield the steps, each loss right after the step that sent the lost message."""
     lost: defaultdict[int, list[Taken]] = defaultdict(list)
     kept: set[tuple[str, str]] = set()
     for number, step in enumerate(taken):
@@ -215,7 +216,7 @@ def _sender(earlier: Sequence[Taken], lost: Taken) -> int:
 
 
 class _Writer:
-    """Numbers the steps, and the messages of each sender."""
+    """Writer of scenario lines, which numbers the lines, and the messages of each sender."""
 
     def __init__(self, composition: Composition, name: str) -> None:
         self._name = name
@@ -226,11 +227,11 @@ class _Writer:
         self._kept: set[tuple[str, str]] = set()
 
     def rest(self, seconds: float) -> JsonObject:
-        """Return the line that says that nothing else happens."""
+        """Return the line that lets time pass at the end, while no participant acts."""
         return self._line("time", dt=seconds, why="nothing happens any more")
 
     def lines(self, taken: Taken) -> Iterator[JsonObject]:
-        """Yield the lines of one step."""
+        """Yield the scenario lines for one step of the run."""
         if taken.channel:
             yield from self._message(taken)
         elif taken.event is not None:
@@ -241,7 +242,7 @@ class _Writer:
             yield self._state(moved)
 
     def _event(self, taken: Taken, event: Event) -> Iterator[JsonObject]:
-        """Yield the line of an event, except one that actors bring about by themselves."""
+        """Yield the line of an event, except an event that actors cause by themselves."""
         if event.budget is None:
             return
         if event.done is not None:
@@ -250,7 +251,7 @@ class _Writer:
         yield self._line("fault" if is_broken else "call", what=f"request: {taken.what}")
 
     def _message(self, taken: Taken) -> Iterator[JsonObject]:
-        """Yield the line of a message; a repetition is not written again."""
+        """Yield the line of a message, unless it is the repetition of an earlier one."""
         known = taken.channel, taken.what
         is_again = known in self._kept
         self._kept.discard(known)
@@ -288,7 +289,7 @@ class _Writer:
 
 
 def _seconds(taken: Taken) -> float:
-    """Return the deadline of the machine that moves first, or 1 s if no table has one."""
+    """Return the deadline of the first machine that makes a transition; 1 s if it has none."""
     for moved in taken.moved:
         deadline = MACHINES[moved.machine].deadline(moved.old or ABSENT)
         if deadline is not None and deadline.seconds is not None:

@@ -1,16 +1,16 @@
-"""The explorer: it visits every state that a composition can reach, nearest first.
+"""Explorer: visits every state that a composition can reach, nearest first, and reports faults.
 
 The search is breadth first, so the first run found to a state is a shortest one. It finds
 
 * `UNSPECIFIED`: a message, a deadline or an event for which a table has no row in the state
-  that its machine is in (safety of reception);
+  of its machine;
 * `UNSAFE`: a state that the composition declares as forbidden, or a step that its host forbids;
-* `DEADLOCK`: a state that no step leaves by itself, and that is none of the composition's ends;
-* `LIVELOCK`: a state in which steps go on for ever, and no end can be reached, even if nothing is
-  lost from now on. Where an end stays reachable, a fair run reaches it.
+* `DEADLOCK`: a state that no step leaves by itself, and that is no permitted end;
+* `LIVELOCK`: a state from which steps continue for ever, and no permitted end can be reached,
+  even if nothing is lost from now on. If an end stays reachable, a fair run reaches it.
 
-Steps by themselves are deliveries, deadlines and events without a budget; other steps are
-faults and requests. A step that waits for room in a network is no step by itself.
+Steps that happen by themselves are deliveries, deadlines and events without a budget; other steps
+are faults and requests. A step that waits for room in a network does not happen by itself.
 """
 
 from array import array
@@ -29,17 +29,17 @@ from specs.trace import ABSENT
 
 @attrs.frozen(slots=True)
 class Taken:
-    """One step of a run.
+    """Step of a run, with its effects.
 
     Attributes:
-        place: The place that took the step.
-        input: The message, or the input of an event; None: a deadline is over.
+        place: The participant that made the step.
+        input: The message, or the input of an event; None: a deadline has passed.
         what: The input in words.
-        channel: The channel by which the message came; empty: it is no message.
+        channel: The channel over which the message came; empty: it is no message.
         event: Index of the event in the composition; None: it is no event.
-        moved: The steps of machines, in order.
+        moved: The state machine transitions, in order.
         sent: The messages that were sent, in order.
-        refused: What was refused and why; empty: the step was taken.
+        refused: The refused input and the reason; empty: the step was made.
     """
 
     kind: Kind
@@ -54,7 +54,7 @@ class Taken:
 
     @property
     def words(self) -> str:
-        """Return the step as a line for people."""
+        """The step as a line of text for people."""
         moved = [
             f"{step.machine} {step.key} {step.old or ABSENT} -> {step.new}" for step in self.moved
         ]
@@ -77,7 +77,7 @@ class Taken:
 
 @attrs.frozen(slots=True)
 class Run:
-    """A run from the beginning.
+    """Sequence of steps from the initial state.
 
     Attributes:
         steps: The steps, in order.
@@ -90,7 +90,7 @@ class Run:
     under_way: Mapping[str, tuple[Call, ...]]
 
     def last(self) -> Iterator[tuple[str, Step]]:
-        """Yield the last step of each machine, with its place."""
+        """Yield the last transition of each machine, with its participant."""
         latest: dict[tuple[str, str, str], Step] = {}
         for taken in self.steps:
             latest |= {(taken.place, each.machine, each.key): each for each in taken.moved}
@@ -98,7 +98,7 @@ class Run:
 
 
 def _take_step(steps: Steps, state: State, step: Next | Refusal) -> Taken:
-    """Return what a step does in a state, or what is refused in that state.
+    """Return a step from a state with its effects, or with the reason why it is refused.
 
     Args:
         steps: The steps of the composition.
@@ -131,11 +131,11 @@ def _take_step(steps: Steps, state: State, step: Next | Refusal) -> Taken:
 
 
 MAX_STATES: Final = 2_000_000
-"""Number of states after which an exploration stops: about a gigabyte."""
+"""Default number of states after which an exploration stops; they need about a gigabyte."""
 
 
 class Fault(StrEnum):
-    """The kinds of faults."""
+    """Kind of fault that an exploration can find; see the module."""
 
     UNSPECIFIED = "unspecified-reception"
     UNSAFE = "unsafe"
@@ -145,7 +145,7 @@ class Fault(StrEnum):
 
 @attrs.frozen(slots=True)
 class Finding:
-    """A fault, with a shortest run that leads to it.
+    """Fault that was found, with a shortest run that leads to it.
 
     Attributes:
         subject: The subject of the fault, as half a sentence.
@@ -160,13 +160,13 @@ class Finding:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Exploration:
-    """The result of an exploration.
+    """Result of an exploration: its size and the faults that were found.
 
     Attributes:
-        states: Number of states that are reached.
-        transitions: Number of steps from one state to another, repeated ones included.
+        states: Number of states that were reached.
+        transitions: Number of steps from one state to another, including repeated ones.
         depth: Number of steps of the longest of all shortest runs.
-        ends: Number of states that are ends.
+        ends: Number of states that are permitted ends.
         held_back: Number of steps that waited for room in a network.
         reactions: Number of times that real cores were called.
         is_complete: Whether all states were explored; if not, the absence of a fault proves
@@ -195,14 +195,14 @@ def explore(
     until: Collection[Fault] = (),
     advance: Callable[[int, int], None] | None = None,
 ) -> Exploration:
-    """Explore the states of a composition.
+    """Explore all states of a composition, and return the faults that were found.
 
     Args:
         composition: The composition.
-        max_states: Number of states after which the search is given up.
+        max_states: Number of states after which the search is abandoned.
         until: Kinds of faults of which the first one ends the search.
-        advance: Called now and then with the numbers of states that were explored, and that are
-            known.
+        advance: Called from time to time with the numbers of states that were explored, and that
+            are known.
 
     Raises:
         SpecError: Its data contradict each other.
@@ -213,7 +213,7 @@ def explore(
 
 
 class _Properties:
-    """Properties of states, evaluated once for each combination of hosts they depend on."""
+    """Conditions on states, evaluated once for each combination of the hosts they depend on."""
 
     def __init__(self, steps: Steps, properties: Sequence[Condition]) -> None:
         self._steps = steps
@@ -222,7 +222,7 @@ class _Properties:
         ]
 
     def holding(self, state: State) -> Iterator[Condition]:
-        """Yield the properties that hold in a state."""
+        """Yield the conditions that hold in a state."""
         for condition, numbers, known_values in self._seen:
             key = numbers(state)
             is_met = known_values.get(key)
@@ -238,7 +238,7 @@ _TOLD: Final = 1000
 
 
 class _Search:
-    """One exploration."""
+    """Breadth-first search through the states of one composition."""
 
     def __init__(self, composition: Composition, max_states: int) -> None:
         self._whole = composition
@@ -283,7 +283,7 @@ class _Search:
                 self._add(Fault.LIVELOCK, "", number)
 
     def _enter_all(self, steps: Sequence[Next], number: int) -> bool:
-        """Enter the states after `number`; return False if there are too many."""
+        """Add the states that follow state `number`; return False if the limit is reached."""
         self._transitions += len(steps)
         for kind, _, _, state in steps:
             after = self._numbers.get(state)
@@ -296,7 +296,7 @@ class _Search:
         return True
 
     def _enter(self, state: State, parent: int) -> int:
-        """Return the number of a state, which may be new."""
+        """Add a new state, check the forbidden conditions, and return its number."""
         self._numbers[state] = number = len(self._states)
         self._states.append(state)
         self._parents.append(parent)
@@ -329,7 +329,7 @@ class _Search:
         return condition.faults is None or condition.faults is not self._steps.is_clean(state)
 
     def _backwards(self, goals: Iterable[int]) -> bytearray:
-        """Return the states from which steps by themselves lead to one of `goals`."""
+        """Return the states from which steps that happen by themselves lead to one of `goals`."""
         reached = bytearray(len(self._states))
         waiting = list(goals)
         while waiting:
@@ -342,7 +342,7 @@ class _Search:
     # --- the result ----------------------------------------------------------------------
 
     def result(self) -> Exploration:
-        """Return the result of the exploration."""
+        """Return the result: the counts and the faults found so far."""
         return Exploration(
             composition=self._whole,
             states=len(self._states),

@@ -1,12 +1,12 @@
-"""The next steps of a composition, as its cores decide them.
+"""Steps of a composition: computes the states that can follow a state, by calling the real cores.
 
-A state is a tuple: one number for the host of each place, one tuple of messages for each channel,
-and the rest of each budget. The reaction of a host to an input is computed once, by the real cores,
-and then remembered.
+A state is a tuple: one number for the host of each participant, one number for the messages in each
+channel, and the remaining budgets of faults and events. The reaction of a host to an input is
+computed once, by the real cores, and then remembered.
 
-A host is kept as bytes and restored from them for each further input. Hosts are compared by keys:
+A host is stored as bytes and restored from them for each further input. Hosts are compared by keys:
 two hosts with equal keys react equally to any input. Times in a key are relative to the host's
-clock; times before the horizon of the composition are equal.
+clock; times that are older than the horizon of the composition count as equal.
 """
 
 import math
@@ -28,7 +28,7 @@ from specs.trace import ABSENT
 Key: TypeAlias = Hashable
 
 _DIGITS: Final = 6
-"""Fraction of a second: times that are closer together count as equal."""
+"""Number of decimals of a second to which times are compared."""
 
 
 # --- keys of hosts -------------------------------------------------------------------------------
@@ -38,7 +38,7 @@ _PLAIN: Final = frozenset({str, int, bool, bytes, type(None)})
 
 
 class _Freezer:
-    """Converts objects to hashable values."""
+    """Converts a host to a hashable key, by which equal hosts are recognised."""
 
     def __init__(self, host: Host, horizon: float) -> None:
         self._host = host
@@ -48,7 +48,7 @@ class _Freezer:
         self._seen: dict[int, int] = {id(host): 0}
 
     def of_host(self) -> Key:
-        """Return the key of the whole host: equal hosts have equal keys."""
+        """Return the key of the whole host."""
         return tuple(self._fields(vars(self._host)))
 
     def _fields(self, fields: Mapping[str, object]) -> list[Key]:
@@ -104,7 +104,7 @@ def _fields_of(item: object) -> Mapping[str, object]:
 
 
 def _is_value(kind: type) -> bool:
-    """Return whether instances of a class are compared by their contents."""
+    """Return whether instances of a class are compared by contents, not by identity."""
     method = getattr(kind, "__hash__", None)
     return method is not None and method is not object.__hash__
 
@@ -113,7 +113,7 @@ State: TypeAlias = tuple[int, ...]
 
 
 class Kind(StrEnum):
-    """The kind of a step."""
+    """Kind of a step from one state of a composition to the next."""
 
     DELIVERED = "delivered"
     DELIVERED_AND_KEPT = "delivered, and once more"
@@ -125,27 +125,26 @@ class Kind(StrEnum):
 
 
 FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
-"""Steps that happen by themselves: neither faults nor requests of the surroundings."""
+"""Kinds of steps that happen by themselves: neither faults nor external requests."""
 _IDLE: Final = frozenset({Kind.LOCAL, Kind.DEADLINE})
-"""Steps that do not count if they change nothing."""
+"""Kinds of steps that are ignored if they change nothing."""
 Next: TypeAlias = tuple[Kind, int, int, State]
-"""A step that may be taken: its kind; the index of the channel, place or event that it is
-about; the number of the message; and the state entered."""
+"""Possible step: kind; index of its channel, participant or event; message number; new state."""
 
 Refusal: TypeAlias = tuple[Kind, int, int]
-"""An input that a core refuses: its kind and numbers, as in `Next`."""
+"""Input that a core refuses: its kind and numbers, as in `Next`."""
 
 
 @attrs.frozen(slots=True)
 class Reaction:
-    """The result of an input at a place.
+    """Result of an input to the host of a participant.
 
     Attributes:
-        host: Number of the host that it becomes.
+        host: Number of the host after the input.
         sends: Pairs of the index of a channel and the number of a message.
-        moved: The steps of its machines.
-        undeclared: The step that no row of a table allows; empty: all are allowed.
-        broken: The property that the host found broken; empty: none.
+        moved: The state machine transitions.
+        undeclared: The transition that no row of a table allows; empty: all are allowed.
+        broken: The property that the host found violated; empty: none.
     """
 
     host: int
@@ -156,12 +155,12 @@ class Reaction:
 
     @property
     def is_refused(self) -> bool:
-        """True if the cores refused the input."""
+        """True if the cores refused the input, as undeclared or unsafe."""
         return bool(self.undeclared or self.broken)
 
 
 class _Hosts:
-    """All known hosts of one place."""
+    """All states of one participant's host that were reached so far, numbered."""
 
     def __init__(self, composition: Composition, place: str) -> None:
         self._horizon = composition.horizon
@@ -178,8 +177,8 @@ class _Hosts:
         self.number(composition.places[place](place))
 
     def number(self, host: Host) -> int:
-        """Return the number of a host, which may be new."""
-        # Called first, since it may remove entries that are of no use any more.
+        """Return the number of a host; a host that is not known yet gets a new number."""
+        # This call may remove outdated entries of the host, so the key is computed afterwards.
         waits = host.deadline() != math.inf
         key = _Freezer(host, self._horizon).of_host()
         number = self._numbers.setdefault(key, len(self.looks))
@@ -191,12 +190,12 @@ class _Hosts:
         return number
 
     def again(self, number: int) -> Host:
-        """Return a copy of the host with a number, which may be changed."""
+        """Return a copy of the host with a number; the copy may be changed."""
         return restore(self._kept[number], Host)
 
 
 class Steps:
-    """The steps of a composition.
+    """Computes the steps of a composition and decodes its states.
 
     Attributes:
         held_back: Number of steps that waited for room in a network so far.
@@ -238,7 +237,7 @@ class Steps:
 
     @property
     def start(self) -> State:
-        """Return the state at the beginning of every run."""
+        """The state at the beginning of every run."""
         bounds = self.composition.bounds
         budgets = [event.budget or 0 for event in self.composition.events]
         channels = [0] * len(self._channels)
@@ -247,28 +246,28 @@ class Steps:
 
     @property
     def reactions(self) -> int:
-        """The number of calls of cores."""
+        """The number of calls of cores so far."""
         return len(self._reactions)
 
     def hosts(self, state: State, places: Sequence[str]) -> list[Host]:
-        """Return the hosts of some places, to be read only."""
+        """Return the hosts of some participants in a state, to be read only."""
         numbers = [self._place[place] for place in places]
         return [self._hosts[number].looks[state[number]] for number in numbers]
 
     def numbers(self, places: Sequence[str]) -> Callable[[State], Hashable]:
-        """Return a function that gets, from a state, the numbers of the hosts of some places."""
+        """Return a function that maps a state to the numbers of the hosts of some participants."""
         return itemgetter(*[self._place[place] for place in places])
 
     def is_quiet(self, state: State) -> bool:
-        """Return whether no message is under way."""
+        """Return whether no message is under way in a state."""
         return not any(state[self._first : self._losses])
 
     def is_clean(self, state: State) -> bool:
-        """Return whether no fault occurred so far; False if deadlines may end at any time."""
+        """Return whether no fault led to a state; False if deadlines may end at any time."""
         return self._waits and all(state[place] == budget for place, budget in self._faultless)
 
     def under_way(self, state: State) -> dict[str, tuple[Call, ...]]:
-        """Return the messages of the channels that are not empty."""
+        """Return the messages in the channels that are not empty, by channel."""
         return {
             name: tuple(self._messages[number] for number in self._contents[state[self._first + n]])
             for n, name in enumerate(self._channels)
@@ -278,7 +277,7 @@ class Steps:
     # --- what may happen ------------------------------------------------------------------
 
     def of(self, state: State) -> tuple[list[Next], list[Refusal]]:
-        """Return the steps that may be taken in `state`, and the inputs that are refused."""
+        """Return the steps that are possible in `state`, and the inputs that cores refuse."""
         self._found, self._refused, self._blocked = [], [], []
         for channel in self._inner:
             if state[self._first + channel]:
@@ -286,7 +285,7 @@ class Steps:
         if not self._hastes or not (self._found or self._refused):
             self._steps_between_processes(state)
         if self._blocked and not self._has_fair_step():
-            # Otherwise two places could wait for each other, each with a full network.
+            # Otherwise two participants could wait for each other, each with a full network.
             for step in self._blocked:
                 self._try(*step, has_room=True)
         return self._found, self._refused
@@ -337,7 +336,7 @@ class Steps:
     def _try(
         self, kind: Kind, subject: int, message: int, state: State, *, has_room: bool = False
     ) -> None:
-        """Take a step; a step without a change is none, or else nothing would come to rest."""
+        """Add a step to the possible ones; a step that changes nothing is ignored."""
         place, reaction = self._reaction(kind, subject, message, state)
         if reaction.is_refused:
             self._refused.append((kind, subject, message))
@@ -353,7 +352,7 @@ class Steps:
     def _enter(
         self, state: State, place: int, reaction: Reaction, *, has_room: bool
     ) -> State | None:
-        """Return the state after a reaction, or None if a network has no room."""
+        """Return the state after a reaction, or None if a network has no room for its messages."""
         if not reaction.sends:
             return (*state[:place], reaction.host, *state[place + 1 :])
         entries = list(state)
@@ -377,7 +376,7 @@ class Steps:
     # --- what cores do --------------------------------------------------------------------
 
     def reaction(self, state: State, step: Next | Refusal) -> tuple[str, Reaction]:
-        """Return the place at which a step is taken, and what the step does there.
+        """Return the participant that a step concerns, and its reaction.
 
         Args:
             state: The state.
@@ -391,7 +390,7 @@ class Steps:
         return self._names[place], reaction
 
     def messages_of(self, reaction: Reaction) -> tuple[Sent, ...]:
-        """Return the messages that a reaction puts on channels."""
+        """Return the messages that a reaction sends."""
         return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
 
     def input(self, step: Next | Refusal) -> Call | None:
@@ -410,7 +409,7 @@ class Steps:
             case Kind.LOCAL | Kind.REQUEST:
                 place = self._place[self.composition.events[index].place]
             case _:
-                # The channel does not matter: to the cores it is the same message.
+                # Cores do not know the channel of a message, so reactions are shared.
                 place, kind, index = self._target[index], Kind.DELIVERED, 0
         key = place, state[place], kind, index, number
         known = self._reactions.get(key)

@@ -1,1 +1,1 @@
-"""Group: the nodes that serve one domain over a shared engine."""
+"""Groups of nodes: several nodes serve one domain together over a shared store, the engine."""

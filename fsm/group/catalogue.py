@@ -1,20 +1,21 @@
-"""The catalogue of a domain: all nodes of a group serve the same files, as rows of the engine.
+"""Catalogue of a domain: all nodes of a group serve the same files, stored as rows of the engine.
 
-A row holds one signed file, and the package that the file promises. A node compares its own
-directory with the rows, and writes files that are newer there, by compare-and-set. The rows are
-served, whatever the directory contains.
+The engine is the store that the nodes share. A row holds one signed file, and the package whose
+hash the file contains. A node compares its own directory with the rows, and writes the files of
+which it has newer versions, by compare-and-set. Only rows are served, whatever the directory
+contains.
 
 Of two descriptors, or lists of revocations, the one with the higher counter is valid; if the
 counters are equal, the engine's is valid, and the other is reported. The public keys of the domain
 have no counter: the engine's keys are valid until others are published in the directory of a node
 while it runs.
 
-A descriptor that a node no longer finds in its directory, and that is equal to the engine's, is
-withdrawn: it comes back with a higher counter only. So its row stays, without text: at any time a
-directory may have a copy of it, or a node may come back that has served it.
+A descriptor that disappears from a node's directory, and is equal to the engine's, is withdrawn: it
+comes back with a higher counter only. So its row stays, without text: at any time a directory may
+contain a copy of it, or a node may come back that has served it.
 
 A file is written only if a key of the domain has signed it. A file that a node has served is
-written again if an engine comes back without it, with an older one, or with an unreadable one.
+written again if an engine comes back without it, with an older version, or with an unreadable one.
 """
 
 import base64
@@ -44,19 +45,19 @@ if TYPE_CHECKING:
 
 
 CATALOGUE: Final = "catalogue/"
-"""Prefix of the keys of the rows; the path of the file follows."""
+"""Prefix of the keys of all rows with files; the path of the file follows."""
 
 
 @attrs.frozen(slots=True)
 class CatalogueRow:
-    """One file of the catalogue.
+    """Row of the shared store that contains one file of the catalogue.
 
     Attributes:
         path: Its path below the root of the catalogue.
         version: The counter of a signed file; for keys, the time of their publication in
             nanoseconds since the epoch, or a number above that of the earlier keys.
         text: The contents of the file; None: the descriptor of this version was withdrawn.
-        package: The package that the file promises; None: none.
+        package: The package that belongs to the file; None: the file has no package.
     """
 
     path: str
@@ -66,12 +67,12 @@ class CatalogueRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the shared store."""
         return CATALOGUE + self.path
 
     @property
     def rank(self) -> tuple[int, bool]:
-        """The rank by which versions are compared; the higher one is valid."""
+        """Version for comparisons of two rows: the row with the higher rank is valid."""
         return self.version, self.text is None
 
     @property
@@ -81,7 +82,7 @@ class CatalogueRow:
 
 
 def counter_of(text: str) -> int | None:
-    """Return the counter in a signed text, or None if there is none.
+    """Return the counter in a signed text, or None if the text has no valid counter.
 
     Args:
         text: The text; its signature is not verified.
@@ -97,13 +98,13 @@ def counter_of(text: str) -> int | None:
 
 
 def write_file(row: CatalogueRow) -> bytes:
-    """Return the value of a row: a line of JSON, followed by the package."""
+    """Return a row encoded as its value in the shared store: a line of JSON, then the package."""
     head = orjson.dumps({"version": row.version, "text": row.text})
     return head if row.package is None else head + b"\n" + row.package
 
 
 def read_file(path: str, value: bytes) -> CatalogueRow | None:
-    """Read a row, or return None if the value is no row.
+    """Decode the row of a file, or return None if the value is malformed.
 
     Args:
         path: The path in its key.
@@ -123,7 +124,7 @@ def read_file(path: str, value: bytes) -> CatalogueRow | None:
 
 
 def _is_sound(row: CatalogueRow) -> bool:
-    """Return whether a file may have its path, with its version."""
+    """Return whether a row may have its path, and its version is the counter of its text."""
     if _is_withdrawable(row.path) and not _is_entry(row.path):
         return False
     if row.text is None:
@@ -146,7 +147,7 @@ def _is_number(value: int) -> bool:
 
 
 class Why(StrEnum):
-    """The reasons why a file of the directory is not served."""
+    """Reason why a file of the directory is not served."""
 
     OLDER = "the domain has a newer version"
     OTHER = "the domain has another content with this counter; sign it with a higher one"
@@ -162,32 +163,31 @@ class Why(StrEnum):
 
 
 class CataloguePort(Protocol):
-    """The calls of the catalogue to its host; none of them calls the core."""
+    """Callbacks of `CatalogueCore` to its host; none of them may call the core."""
 
     def serve(self, row: CatalogueRow) -> None:
-        """Serve this file from now on."""
+        """Serve this version of a file from now on."""
 
     def write(self, row: CatalogueRow) -> None:
-        """Write a file to the engine."""
+        """Write a file to the shared store."""
 
     def report_unused(self, path: str, why: Why) -> None:
-        """Report that a file of the directory differs from the served one."""
+        """Report that a file of the directory is not served, since the shared store has another."""
 
 
 Verify: TypeAlias = Callable[[str, str, str], bool]
-"""Returns whether one of the keys has signed the file at a path: its arguments are the path, the
-text and the keys."""
+"""Function that returns whether a key has signed a file; arguments: path, text, public keys."""
 
 
 class CatalogueCore:
-    """The catalogue of one node of a group.
+    """Comparison of a node's directory with the catalogue files in the shared store.
 
     Args:
         port: The host.
         verify: Verifies signatures.
 
     Attributes:
-        was_settled: Whether it was ever settled.
+        was_settled: Whether `is_settled` has ever been true.
     """
 
     def __init__(self, port: CataloguePort, verify: Verify) -> None:
@@ -205,13 +205,13 @@ class CatalogueCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if the node serves the rows of the engine, and has no further file to write."""
+        """True if the node serves the shared store's files, and has nothing to write."""
         return self._is_member and self._has_looked and not self._due and not self._writing
 
     # ---- files of the engine
 
     def set_row(self, row: CatalogueRow) -> None:
-        """Take a file that the engine has."""
+        """Take a file that the shared store has, and serve the newest version."""
         path = row.path
         self._writing.pop(path, None)
         self._in_engine[path] = row
@@ -226,14 +226,14 @@ class CatalogueCore:
         self._settle()
 
     def set_missing(self, path: str) -> None:
-        """Note that the engine does not have a readable file at a path."""
+        """Take the information that the shared store has no readable file at a path."""
         self._writing.pop(path, None)
         self._in_engine.pop(path, None)
         self._due[path] = None
         self._settle()
 
     def set_written(self, key: str) -> None:
-        """Note that the engine has the row that this node wrote.
+        """Treat the file that this node wrote as present, since the shared store has confirmed it.
 
         Args:
             key: Key of the row, of any kind.
@@ -243,14 +243,14 @@ class CatalogueCore:
             self.set_row(written)
 
     def join(self) -> None:
-        """Note that the node is a member and knows the engine's rows. Idempotent."""
+        """Allow writes, since the node is a member and knows the shared rows. Idempotent."""
         if not self._is_member:
             self._is_member = True
             self._due |= dict.fromkeys((*self._served, *self._own, *self._gone))
         self._settle()
 
     def leave(self) -> None:
-        """Note that the node is no longer a member; it continues to serve the known files."""
+        """Stop writes, since the node is no longer a member; known files are still served."""
         self._is_member = False
         self._in_engine.clear()
         self._writing.clear()
@@ -258,7 +258,7 @@ class CatalogueCore:
     # ---- files of the directory
 
     def set_directory(self, files: Mapping[str, CatalogueRow]) -> None:
-        """Take all files that the directory has, by path."""
+        """Take the files that the node's directory contains now, by path, and find the changes."""
         former = self._own
         changed = {path: row for path, row in files.items() if former.get(path) != row}
         for path in changed:
@@ -286,7 +286,7 @@ class CatalogueCore:
         self.was_settled |= self.is_settled
 
     def _next_due(self) -> str | None:
-        """Return the path of the next file to check, the keys first, or None.
+        """Return the path of the next file to compare, the public keys first, or None.
 
         The keys decide whether the other files are signed.
         """
@@ -312,7 +312,7 @@ class CatalogueCore:
             self._port.write(wanted)
 
     def _find_change(self, path: str, served: CatalogueRow | None) -> CatalogueRow | Why | None:
-        """Return the change by this directory, or the reason why its file changes nothing."""
+        """Return the row to write for a file of this directory, or why its file is not used."""
         own = self._own.get(path)
         if path in self._gone:
             if served is not None and served.text == self._gone[path]:

@@ -1,20 +1,22 @@
-"""Durable messages: kept in the log of the receiver's runtime until the receiver has answered.
+"""Durable messages: kept in a log for the receiver's runtime until the receiver has answered.
 
-`AcceptCore` is the end at the sender's node. It gives messages to the engine in order, and the
-sender is answered when the log has its message, or with the reason why it has not.
+The engine, a store that all nodes of a group share, holds one log for each runtime. `AcceptCore` is
+used at the sender's node. It passes messages to the engine in order, and the sender is answered
+when the log contains its message, or with the reason why it could not be stored.
 
-`DeliverCore` is the end at the node that has a link to the receiver's runtime. It reads the log,
-and delivers one message of each pair of sender and receiver at a time, so the order of a pair is
-the order of the log even if a message is delivered again. An answer of the receiver ends a message,
-and the log is trimmed up to the first message that has not ended. Temporary refusals do not end it:
-the hyperty is absent (404), or has no room (503). The log outlives links, sessions and nodes, so
-this core forgets what it has delivered to a runtime when the link ends: the next link begins at the
-start of the log. The receiver recognises a message that is delivered twice by its position.
+`DeliverCore` is used at the node that has a link to the receiver's runtime. It reads the log, and
+delivers one message of each pair of sender and receiver at a time, so the messages of a pair keep
+the order of the log even if a message is delivered again. A final answer of the receiver ends a
+message, and the log is trimmed up to the first message that has not ended. Temporary refusals do
+not end a message: the hyperty is absent (404), or has no room (503). The log outlives links,
+sessions and nodes, so this core forgets what it has delivered to a runtime when the link ends: for
+the next link, delivery starts at the beginning of the log. The receiver recognises a message that
+is delivered twice by its position.
 
-Few logs have entries when a link comes, and only those are read. The engine lists them, and reports
-each further entry to each node, so a node that dies need not. A report may be late, but it comes:
-then the log is read. The list is made again at times, since removals by other nodes are not
-reported.
+Few logs have entries when a runtime connects, and only those are read. The engine lists the logs
+with entries, and reports each further entry to all nodes. A report may be late, but it is never
+lost: then the log is read. The list is requested again from time to time, since removals by other
+nodes are not reported.
 """
 
 import itertools
@@ -37,13 +39,13 @@ from specs.reply_code import FIRST_FINAL, NOT_NOW
 
 @attrs.frozen(slots=True)
 class Offered:
-    """A message that should be kept in a log.
+    """Message that the sender's node wants to store in the log of its receiver.
 
     Attributes:
         message: The message.
-        by: Runtime whose session brought it.
-        log: The receiver's runtime, whose log should get it.
-        payload: The entry for the log.
+        by: Runtime from whose session the message came.
+        log: The receiver's runtime, in whose log the message is stored.
+        payload: The message in the encoded form of the log.
     """
 
     message: Message
@@ -53,7 +55,9 @@ class Offered:
 
 
 class AcceptCore:
-    """The messages that wait for the engine, in order; one batch is under way at a time.
+    """Queue of durable messages at the sender's node, which are stored in batches in order.
+
+    Only one batch is under way at a time.
 
     Args:
         domain: Domain of the node.
@@ -68,17 +72,17 @@ class AcceptCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if no message waits or is under way."""
+        """True if the queue is empty and no batch is under way."""
         return not self._waiting and not self._batch
 
     def offer(self, one: Offered) -> Refused | None:
-        """Take a message; return the refusal if there is no room, or None."""
+        """Queue a message to be stored; return the refusal if the queue is full, or None."""
         return self._waiting.put(one, user_of(one.message, self._domain), len(one.payload))
 
     def begin_batch(self) -> tuple[int, Sequence[Offered]] | None:
-        """Return the number and the messages of the next batch for the engine, in order.
+        """Return the number and the messages of the next batch to write to the store, in order.
 
-        None: no message waits, or a batch is under way.
+        Return None if no message waits, or if a batch is under way.
         """
         if self._batch or not self._waiting:
             return None
@@ -87,7 +91,7 @@ class AcceptCore:
         return self._number, self._batch
 
     def end_batch(self, number: int) -> Sequence[Offered]:
-        """Return the messages of a batch whose outcomes are known; empty: it was given up.
+        """Return the messages of a batch that was answered; empty: the batch was abandoned earlier.
 
         Args:
             number: Number of the batch.
@@ -95,7 +99,7 @@ class AcceptCore:
         return self.give_up_batch() if number == self._number else ()
 
     def give_up_batch(self) -> Sequence[Offered]:
-        """Return the messages under way, whose outcome will never be known."""
+        """Abandon the batch under way; return its messages, whose outcome stays unknown."""
         batch, self._batch = self._batch, ()
         return batch
 
@@ -105,12 +109,12 @@ class AcceptCore:
 
 @attrs.frozen(slots=True)
 class Kept:
-    """One entry of a log.
+    """Entry of a log, as it was read from the shared store.
 
     Attributes:
         message: The message; None: the entry has an unknown form.
         whose: The user or key that the receiver's session had when the message was accepted.
-        until: Time at which it is given up, in seconds on the host's clock.
+        until: Time at which delivery is abandoned, in seconds on the host's clock.
     """
 
     position: int
@@ -120,26 +124,26 @@ class Kept:
 
 
 class LogPort(Protocol):
-    """The calls of the logs to their host; none of them calls the core."""
+    """Callbacks of `DeliverCore` to its host; none of them may call the core."""
 
     def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
-        """Read a log; `DeliverCore.take_entries` takes the outcome.
+        """Read entries of a log from the shared store, and pass them to `DeliverCore.take_entries`.
 
         Args:
             runtime: Address of the runtime.
-            number: Identifies the request; the outcome repeats it.
-            after: Position behind which entries are wanted.
+            number: Number of the request, which is passed on with the entries.
+            after: Position after which entries are wanted.
             most: Largest number of entries.
         """
 
     def deliver(self, runtime: str, position: int, message: Message) -> None:
-        """Give a message to the session of a runtime."""
+        """Send a message to a runtime over its session."""
 
     def trim(self, runtime: str, position: int) -> None:
-        """Remove the entries of a log up to a position; `take_trim` takes the outcome."""
+        """Remove the entries of a log up to a position, and pass the outcome to `take_trim`."""
 
     def give_up(self, runtime: str, message: Message | None, why: str) -> None:
-        """End a message without its receiver's answer; None: an entry of an unknown form."""
+        """Abandon a message without its receiver's answer; None: an entry of an unknown form."""
 
 
 _ANOTHERS: Final = "its runtime belongs to another user, or has another key, than when it was sent"
@@ -150,13 +154,13 @@ _NOT_TAKEN: Final = "the receiver does not take it"
 
 @attrs.define(slots=True, eq=False)
 class _Item:
-    """A message that was read and has not ended.
+    """Message from a log that was read and has not ended, with the times of its deliveries.
 
     Attributes:
-        until: Time at which it is given up in any case.
+        until: Time at which delivery is abandoned in any case.
         due: Time of its next delivery.
-        since: Time of its first delivery; infinity: it was not delivered.
-        pause: Seconds until the next delivery if its receiver refuses it for now.
+        since: Time of its first delivery; infinity: not delivered yet.
+        pause: Seconds until the next delivery if its receiver refuses the message for now.
     """
 
     position: int
@@ -173,20 +177,20 @@ class _Item:
 
 @attrs.define(slots=True)
 class _Log:
-    """The log of a runtime with a link.
+    """Log of a runtime with a link: the messages to deliver, and the progress of reads and trims.
 
     Attributes:
-        known: Highest known position of an entry, even of one that was removed.
-        is_behind: Whether there may be entries that were not read.
+        known: Highest known position of an entry, even of a removed entry.
+        is_behind: Whether the log may contain entries that were not read.
         items: The messages that were read and have not ended, in order.
-        over: Positions of ended messages behind one that has not ended, as a heap: no more than the
-            log has entries.
+        over: Heap of the positions of messages that ended although an earlier message has not
+            ended.
         reached: Position up to which entries were read.
-        fetch: Number of the request that reads the log; None: no request.
+        fetch: Number of the request that reads the log; None: no request is under way.
         expects: The value of `known` when that request was made.
         wanted: Number of entries that were requested.
         ended: Position up to which all messages have ended.
-        trimmed: Position up to which the engine has removed entries.
+        trimmed: Position up to which the shared store has removed entries.
         trims_at: Earliest time of the next trim.
         fetches_at: Earliest time of the next read.
     """
@@ -218,7 +222,7 @@ class _Log:
         return self.ended > self.trimmed and not self.is_trimming
 
     def deadline(self, now: float) -> float:
-        """Return when more is to be done; any work that is possible now is already under way."""
+        """Return the time of the next read, trim or delivery that must wait; infinity: none."""
         pauses = [
             *([self.fetches_at] if self.must_fetch and self.fetches_at > now else []),
             *([self.trims_at] if self.must_trim else []),
@@ -227,14 +231,14 @@ class _Log:
         return min(pauses, default=math.inf)
 
     def first(self) -> list[_Item]:
-        """Return, for each pair, the first message that has not ended."""
+        """Return the first message that has not ended, for each pair of sender and receiver."""
         first: dict[tuple[str, str], _Item] = {}
         for item in self.items:
             first.setdefault((item.message.from_, item.message.to), item)
         return list(first.values())
 
     def end(self, item: _Item) -> None:
-        """Note that a message has ended."""
+        """Remove a message that has ended, and advance the position up to which all have ended."""
         self.items.remove(item)
         heappush(self.over, item.position)
         first = self.items[0].position if self.items else math.inf
@@ -243,7 +247,7 @@ class _Log:
 
 
 class DeliverCore:
-    """The logs of the runtimes that have a link at this node.
+    """Delivery of durable messages to all runtimes that have a link at this node.
 
     Args:
         port: The host.
@@ -252,7 +256,7 @@ class DeliverCore:
     def __init__(self, port: LogPort) -> None:
         self._port: Final = port
         self._logs: dict[str, _Log] = {}
-        # The highest position in each log that may have entries; None: any log may have some.
+        # The highest position in each log that may have entries; None: any log may have entries.
         self._filled: dict[str, int] | None = None
         self._fetching = 0
         self._unread: dict[str, None] = {}
@@ -260,7 +264,7 @@ class DeliverCore:
         self._alarms = Alarms[str]()
 
     def awaits(self, runtime: str, answer: Message) -> bool:
-        """Return whether an answer of a runtime is to a message that was delivered.
+        """Return whether an answer of a runtime belongs to a durable message delivered to it.
 
         Args:
             runtime: Address of the runtime.
@@ -270,18 +274,18 @@ class DeliverCore:
         return log is not None and any(item.is_answered_by(answer) for item in log.items)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called."""
         return self._alarms.deadline()
 
     def tick(self, now: float) -> None:
-        """Do all work that is due."""
+        """Make the deliveries, reads and trims that are due."""
         for runtime in self._alarms.due(now):
             self._proceed(runtime, now)
 
     # ---- links
 
     def attach(self, runtime: str, whose: str, now: float) -> None:
-        """Begin with the log of a runtime, whose session has a link at this node.
+        """Start delivering the log of a runtime, whose session has a link at this node now.
 
         Args:
             runtime: Address of the runtime.
@@ -295,7 +299,7 @@ class DeliverCore:
         self._proceed(runtime, now)
 
     def detach(self, runtime: str) -> None:
-        """Leave the log of a runtime, whose session has no link any more. Idempotent."""
+        """Stop delivering the log of a runtime whose session has no link here now. Idempotent."""
         log = self._logs.pop(runtime, None)
         self._unread.pop(runtime, None)
         self._alarms.set(runtime, math.inf)
@@ -303,7 +307,7 @@ class DeliverCore:
             self._port.trim(runtime, log.ended)
 
     def take_answer(self, runtime: str, answer: Message, now: float) -> None:
-        """Take the answer of a runtime to a message that was delivered."""
+        """Apply the answer of a runtime to a delivered message: end or repeat the message."""
         log = self._logs.get(runtime)
         if log is not None:
             _apply_answer(log, answer, now)
@@ -312,19 +316,19 @@ class DeliverCore:
     # ---- the engine
 
     def begin(self, now: float) -> None:
-        """Repeat all requests, since a new connection to the engine answers no earlier ones."""
+        """Repeat all requests to the shared store: a new connection answers no earlier ones."""
         self._fetching = 0
         for runtime, log in self._logs.items():
-            # The reports in the meantime are unknown.
+            # Reports of new entries may have been lost with the connection.
             log.fetch, log.is_trimming, log.is_behind = None, False, True
             self._proceed(runtime, now)
 
     def begin_list(self) -> None:
-        """Expect a report of each log with an entry, and then of each further entry."""
+        """Forget which logs have entries, since the shared store is about to list all of them."""
         self._filled = {}
 
     def add_entry(self, runtime: str, position: int, now: float) -> None:
-        """Note that the log of a runtime has, or has had, an entry at a position."""
+        """Take a report that the log of a runtime has, or has had, an entry at a position."""
         if self._filled is not None:
             self._filled[runtime] = max(position, self._filled.get(runtime, 0))
             if len(self._filled) > group.DURABLE_LOGS:
@@ -338,12 +342,13 @@ class DeliverCore:
     def take_entries(
         self, runtime: str, number: int, entries: Sequence[Kept] | None, now: float
     ) -> None:
-        """Take the outcome of `fetch`.
+        """Take the result of `LogPort.fetch`: entries of a log.
 
         Args:
             runtime: Address of the runtime.
             number: Number of the request.
-            entries: The entries; fewer than requested are all; None: the log could not be read.
+            entries: The entries; if fewer than requested, the log has no more; None: the log could
+                not be read.
             now: Seconds on the host's clock.
         """
         log = self._logs.get(runtime)
@@ -359,7 +364,7 @@ class DeliverCore:
             self._proceed(next(iter(self._unread)), now)
 
     def take_trim(self, runtime: str, position: int, now: float, *, is_done: bool) -> None:
-        """Take the outcome of `trim`.
+        """Take the result of `LogPort.trim`: whether the entries were removed.
 
         Args:
             runtime: Address of the runtime.
@@ -398,7 +403,7 @@ class DeliverCore:
     # ---- the log of a runtime
 
     def _proceed(self, runtime: str, now: float) -> None:
-        """Do all deliveries, trims and reads of a log that are due."""
+        """Make all deliveries, trims and reads of one log that are due."""
         log = self._logs.get(runtime)
         if log is None:
             return
@@ -414,7 +419,7 @@ class DeliverCore:
         self._alarms.set(runtime, log.deadline(now))
 
     def _deliver(self, log: _Log, item: _Item, now: float) -> None:
-        """Deliver a message, or give it up."""
+        """Deliver a message, or abandon the message if its time is over."""
         if min(item.until, item.since + group.DURABLE_PATIENCE) <= now:
             log.end(item)
             why = _OLD if item.until <= now else _NOT_TAKEN
@@ -438,7 +443,7 @@ class DeliverCore:
 
 
 def _apply_answer(log: _Log, answer: Message, now: float) -> None:
-    """Note the outcome of a message according to its answer."""
+    """End, postpone or keep waiting for the message to which an answer belongs."""
     for item in log.items:
         if item.is_answered_by(answer):
             if answer.code < FIRST_FINAL:

@@ -1,20 +1,22 @@
-"""The sessions and subscribers of other nodes, as one node of a group knows them.
+"""Sessions and subscribers at other nodes of a group, as one node knows them.
 
-The rows of the engine name a holder each: a process of a node. A row whose holder is no member of
-the group belongs to nobody: its session waits for its runtime, for `GROUP_PATIENCE` seconds from
-when this node knew, and its subscribers get nothing.
+The rows of the engine, the shared store, each name a holder: a process of a node. A row whose
+holder is no member of the group is void: its session waits for its runtime to return, for
+`GROUP_PATIENCE` seconds from when this node learned of it, and its subscribers get nothing.
 
-Messages of one pair keep their order here (I-B7), even if one of the pair moves between nodes.
-Each message names the home of its sender: the revision of the row by which the node that took it
-had the session. The engine gives rows rising revisions, so of two homes the one with the higher
-revision is the later one. A node that was slow to pass a message on may be overtaken by the
-sender's next message, which another node took.
+Messages of one pair of sender and receiver keep their order (I-B7), even if one of the two moves
+between nodes. Each message carries the home of its sender: the revision of the row that gave the
+session to the node that accepted the message. The engine gives rows rising revisions, so of two
+homes the one with the higher revision is the later one. A node may be slow to pass a message on, so
+that the sender's next message, accepted by another node, arrives first.
 
-If the receiver moves, a message may reach the node that it has left, which passes it on. The
-sender's next one may come first, from the same home by a shorter way. It has the higher id, as
-those of one sender rise (MSG-03). A response has the id of its request, so it has no order here.
+If the receiver moves, a message may reach the node that it has left, which passes the message on.
+The sender's next message may arrive first, from the same home but directly. It has the higher id,
+since the ids of one sender rise (MSG-03). A response has the id of its request, so its id says
+nothing about the order.
 
-A node does not deliver a late message. Its host answers a request with 503, and counts the rest.
+A node does not deliver a late message. Its host answers a late request with 503, and only counts
+other late messages.
 """
 
 import math
@@ -34,17 +36,17 @@ _NONE: Final = (0, 0)
 
 
 class Homes:
-    """The homes of runtimes that are not at this node; the host reports their changes.
+    """Table of the nodes that have the sessions of remote runtimes, and check of message order.
 
     Args:
         is_live: Returns whether a process of a node is a member of the group.
-        elsewhere: Filled with the nodes that have subscribers, by address.
+        elsewhere: Dictionary to fill: for each address, the other nodes with subscribers.
         rows: The rows of the domain.
         moves: The sessions of this node.
 
     Attributes:
-        sessions: The rows of runtimes that have a session at another node, or had one at a node
-            that is gone.
+        sessions: The rows of runtimes that have a session at another node, or had a session at a
+            node that is gone.
     """
 
     def __init__(
@@ -70,21 +72,21 @@ class Homes:
         return len(self.sessions)
 
     def row(self, runtime: str) -> SessionRow | None:
-        """Return the session of a runtime, or None if it has none elsewhere."""
+        """Return the row of a runtime's session at another node, or None if it has none."""
         return self.sessions.get(runtime)
 
     def node_of(self, runtime: str) -> str | None:
-        """Return the node that has the session of a runtime, or None if no member has it."""
+        """Return the other node that has the session of a runtime, or None if no member has it."""
         row = self.sessions.get(runtime)
         return row.holder.node if row is not None and runtime not in self._left else None
 
     def is_for_its_node_only(self, runtime: str) -> bool:
-        """Return whether the node that has a runtime's session cannot hand the session over."""
+        """Return whether a runtime's session is at another live node that cannot hand it over."""
         row = self.sessions.get(runtime)
         return row is not None and row.kept is None and self.node_of(runtime) is not None
 
     def kept_session(self, runtime: str, offset: float) -> KeptSession | None:
-        """Return the data with which this node can take up a session, or None if no node can.
+        """Return the data with which this node can take over a session, or None if no node can.
 
         Args:
             runtime: Address of the runtime.
@@ -93,7 +95,7 @@ class Homes:
         row = self.sessions.get(runtime)
         if row is None or row.kept is None:
             return None
-        # It is unknown whether it is linked to a live node, so no node may take it.
+        # Whether the session is linked to a live node is unknown, so no node may take it over.
         is_known = row.kept.is_taken_up or self.node_of(runtime) is not None
         taken_up = attrs.evolve(row.kept, is_taken_up=is_known)
         if row.identity is None:
@@ -104,7 +106,7 @@ class Homes:
     # ---- changes
 
     def session(self, row: SessionRow, now: float) -> None:
-        """Note a session of another node.
+        """Store the row of a session at another node, and whether that node is a member.
 
         Args:
             row: The session.
@@ -117,12 +119,12 @@ class Homes:
             self._left.setdefault(row.runtime, now)
 
     def session_over(self, runtime: str) -> None:
-        """Note that a session is over, or is now at this node."""
+        """Remove the row of a session that is over, or has moved to this node."""
         self.sessions.pop(runtime, None)
         self._left.pop(runtime, None)
 
     def path(self, row: PathRow) -> None:
-        """Note that another node has subscribers."""
+        """Store that another node has subscribers of a resource."""
         self._paths.setdefault(row.holder.node, {})[row.resource] = row
         if self._is_live(row.holder):
             self._elsewhere.setdefault(row.resource, {})[row.holder.node] = None
@@ -130,12 +132,12 @@ class Homes:
             self._drop(row)
 
     def path_over(self, row: PathRow) -> None:
-        """Note that another node no longer has subscribers."""
+        """Remove the row of another node that no longer has subscribers of a resource."""
         self._paths.get(row.holder.node, {}).pop(row.resource, None)
         self._drop(row)
 
     def node_moved(self, node: str, now: float) -> None:
-        """Check the sessions and paths of a node that has come, gone, or is another process.
+        """Update all rows of a node that has joined, left, or restarted.
 
         Args:
             node: Id of the node.
@@ -156,25 +158,27 @@ class Homes:
     # ---- rows without a live holder
 
     def unheld_paths(self) -> Iterator[PathRow]:
-        """Yield the rows of subscribers at processes that are no members."""
+        """Yield the rows about subscribers whose holder is no member of the group."""
         for rows in self._paths.values():
             for row in rows.values():
                 if not self._is_live(row.holder):
                     yield row
 
     def deadline(self) -> float:
-        """Return when `overdue` should be called next."""
+        """Return the time at which `overdue` should be called next."""
         return next(iter(self._left.values()), math.inf) + GROUP_PATIENCE
 
     def overdue(self, now: float) -> list[str]:
-        """Return the runtimes that have not come back in time, each again after the same time.
+        """Return the runtimes whose session has had no live node for too long.
+
+        A runtime that is still absent is returned again after the same time.
 
         Args:
             now: Seconds on the host's clock.
         """
         late = [each for each, since in self._left.items() if since + GROUP_PATIENCE <= now]
         for runtime in late:
-            # Appended last: the entries are sorted by time.
+            # Added again at the end, since the dictionary is sorted by time.
             del self._left[runtime]
             self._left[runtime] = now
         return late
@@ -182,13 +186,13 @@ class Homes:
     # ---- the order of messages
 
     def home_of(self, runtime: str) -> int:
-        """Return the home of a runtime from which this node takes a message.
+        """Return the home of a runtime: the revision that this node's messages from it carry.
 
         Args:
             runtime: Its address; it has its session here, or its link is still being read.
 
         Returns:
-            0 for one whose session has no row.
+            The revision; 0 for a runtime whose session has no row.
         """
         revision = self._rows.revision(session_key(runtime))
         return revision if runtime in self._moves.own else max(revision - 1, 0)
@@ -196,7 +200,7 @@ class Homes:
     def is_late(
         self, runtime: str, message: Message, home: int, *, is_passed_on: bool = False
     ) -> bool:
-        """Return whether a message is late; if not, note its home and id.
+        """Return whether a message was overtaken by a later one; if not, record its home and id.
 
         Args:
             runtime: The runtime that sent it.
@@ -220,5 +224,5 @@ class Homes:
         return False
 
     def forget_order(self) -> None:
-        """Forget all homes of senders, since an empty engine gives low revisions."""
+        """Forget the homes of all senders: an emptied engine starts again with low revisions."""
         self._latest.clear()

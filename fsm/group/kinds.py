@@ -1,7 +1,7 @@
-"""The kinds of rows that the nodes of a domain share, and their keys in the engine.
+"""Kinds of rows that the nodes of a domain share in the engine, and the keys of these rows.
 
-A key is `<kind>/<subject>`. For an address that is too long for a key, the key has a digest, and
-the value has the address.
+The engine is a key-value store. A key is `<kind>/<subject>`. If an address is too long for a key,
+the key contains its digest instead, and the value of the row contains the address.
 """
 
 import re
@@ -24,7 +24,7 @@ from specs.limits.group import GROUP_ADDRESS
 
 @final
 class Kind(StrEnum):
-    """The kinds of rows; the first segments of their keys."""
+    """Kind of a row; the first segment of its key."""
 
     NODE = "node"
     SESSION = "session"
@@ -36,15 +36,15 @@ class Kind(StrEnum):
 
 
 class GroupTable(StrEnum):
-    """The tables of the trace in which the nodes of a group record their knowledge of each other.
+    """Tables of the trace in which a node of a group records its knowledge of the others.
 
     Attributes:
-        MEMBERS: By node id: name of the group and boot epoch; with the revision of the node's own
-            lease, each time that it is written.
+        MEMBERS: By node id: name of the group and boot epoch; each time that the node writes its
+            own lease also the revision of the lease.
         HOMES: By runtime: node id, boot epoch and epoch of a session that the node has according to
-            the engine, with the revision of the row.
-        ENGINE: By the node's own id: outages of the engine, messages that found no room here, and
-            messages that may be lost with the engine.
+            the shared store, with the revision of the row.
+        ENGINE: By the node's own id: outages of the shared store, messages that were refused for
+            lack of room, and messages that may be lost with the store.
     """
 
     MEMBERS = "members"
@@ -53,7 +53,7 @@ class GroupTable(StrEnum):
 
 
 class RowRefusal(StrEnum):
-    """The reasons why a row is refused."""
+    """Reason why a node ignores a row of the shared store."""
 
     UNKNOWN_KIND = "unknown kind"
     MALFORMED = "malformed"
@@ -62,7 +62,7 @@ class RowRefusal(StrEnum):
 
 
 class RowRefusedError(ProtoflyError):
-    """A row of the engine has an unknown form, or a later version's; the node ignores it.
+    """Error: a row of the shared store has an unknown form, for example a later version's.
 
     Attributes:
         key: Key of the row.
@@ -77,7 +77,7 @@ class RowRefusedError(ProtoflyError):
 
 @attrs.frozen(slots=True)
 class Holder:
-    """One process of a node; its rows are void when it ends.
+    """Process of a node; rows that name the process are void when it ends.
 
     Attributes:
         node: Id of the node.
@@ -90,7 +90,7 @@ class Holder:
 
 @attrs.frozen(slots=True)
 class NodeReport:
-    """The state of a node, for people: no decision depends on it.
+    """Load and uptime of a node, for display only: no decision depends on it.
 
     Attributes:
         up: Seconds since the node started.
@@ -103,12 +103,12 @@ class NodeReport:
 
 @attrs.frozen(slots=True)
 class NodeRow:
-    """The membership of a node in the group, as long as the row exists.
+    """Row that makes a node a member of the group as long as the row exists.
 
     Attributes:
         address: Base URL at which other nodes and the dashboard reach it by HTTP; empty: none.
-        is_leaving: Whether it is shutting down.
-        report: Its report when it wrote the row; None: none that can be read. It is ignored when
+        is_leaving: Whether the node is shutting down.
+        report: Its report when it wrote the row; None: no readable report. Reports are ignored when
             rows are compared.
     """
 
@@ -119,22 +119,22 @@ class NodeRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the shared store."""
         return node_key(self.holder.node)
 
 
 @attrs.frozen(slots=True)
 class SessionRow:
-    """The session of a runtime.
+    """Row for the session of a runtime, with the data for another node to take it over.
 
     Attributes:
-        holder: The process that has it; the session is free once that process is no member.
-        epoch: Raised by each node that takes the session up.
-        form: The form that the runtime speaks.
-        stub: Address of the stub that had its last link.
-        kept: The data with which another node can take it up; the credentials follow from
-            `identity`. None: it ends with its node.
-        identity: The identity of the login that opened it; None: nobody logged in.
+        holder: The process that has the session; once that process is no member, no process has it.
+        epoch: Number that each node raises when it takes the session over.
+        form: The form of messages that the runtime uses.
+        stub: Address of the stub that had the last link of the session.
+        kept: The data with which another node can take the session over; its credentials follow
+            from `identity`. None: the session ends with its node.
+        identity: The identity of the login that opened the session; None: nobody logged in.
     """
 
     runtime: str
@@ -147,17 +147,17 @@ class SessionRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the shared store."""
         return session_key(self.runtime)
 
 
 @attrs.frozen(slots=True)
 class OwnerRow:
-    """The owner of an address: a runtime with a session.
+    """Row for the owner of an address, which is a runtime with a session.
 
     Attributes:
-        block: The key under which it was allocated together with others; None: no key.
-        is_bound: Whether it was bound, not allocated by the node.
+        block: The key under which the address was allocated together with others; None: no key.
+        is_bound: Whether the runtime chose and bound the address, instead of the node.
     """
 
     address: str
@@ -167,32 +167,32 @@ class OwnerRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the shared store."""
         return owner_key(self.address)
 
 
 @attrs.frozen(slots=True)
 class PathRow:
-    """A node that delivers messages for a resource to its subscribers."""
+    """Row that tells other nodes that a node has subscribers of a resource."""
 
     resource: str
     holder: Holder
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the shared store."""
         return path_key(self.resource, self.holder.node)
 
 
 @attrs.frozen(slots=True)
 class NameRow:
-    """The user to whom the name of a runtime belongs."""
+    """Row that reserves the name of a runtime for a user."""
 
     name: NameKept
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the shared store."""
         return name_key(self.name.runtime)
 
 
@@ -200,25 +200,25 @@ GroupRow: TypeAlias = NodeRow | SessionRow | OwnerRow | PathRow | NameRow | Poli
 
 
 _DIGEST: Final = 32
-"""Number of bytes of a digest."""
+"""Number of bytes of the digest that replaces a long address."""
 
 _DIGEST_MARK: Final = "~"
 """First character of the digest of a long address; no address begins with it."""
 
 
 def brief(address: str) -> str:
-    """Return the form of an address in a key: the address, or a digest if it is too long."""
+    """Return the form of an address in a key: the address, or its digest if too long."""
     if len(address.encode()) <= GROUP_ADDRESS:
         return address
     return _DIGEST_MARK + blake2b(address.encode(), digest_size=_DIGEST).hexdigest()
 
 
 def full(about: str, said: Json) -> str | None:
-    """Return the address for a part of a key, or None if it is invalid.
+    """Return the address that a part of a key stands for, or None if it is invalid.
 
     Args:
-        about: The part of the key.
-        said: The address in the value, if the key has a digest.
+        about: The part of the key: an address, or its digest.
+        said: The address in the value of the row, if the key has a digest.
     """
     if not about.startswith(_DIGEST_MARK):
         return about
@@ -226,7 +226,7 @@ def full(about: str, said: Json) -> str | None:
 
 
 def node_key(node: str) -> str:
-    """Return the key of the row of a node."""
+    """Return the key of the row for a node."""
     return f"{Kind.NODE}/{node}"
 
 
@@ -234,17 +234,17 @@ _SESSIONS: Final = f"{Kind.SESSION}/"
 
 
 def session_key(runtime: str) -> str:
-    """Return the key of the row of a runtime's session."""
-    return _SESSIONS + runtime  # once for each message
+    """Return the key of the row for a runtime's session."""
+    return _SESSIONS + runtime  # fast, since it is called for each message
 
 
 def owner_key(address: str) -> str:
-    """Return the key of the row of an address."""
+    """Return the key of the row for the owner of an address."""
     return f"{Kind.OWNER}/{brief(address)}"
 
 
 def path_key(resource: str, node: str) -> str:
-    """Return the key of the row that a node has subscribers of a resource.
+    """Return the key of the row that says that a node has subscribers of a resource.
 
     Args:
         resource: Address of the resource.
@@ -254,7 +254,7 @@ def path_key(resource: str, node: str) -> str:
 
 
 def name_key(runtime: str) -> str:
-    """Return the key of the row of a name."""
+    """Return the key of the row that reserves the name of a runtime."""
     return f"{Kind.NAME}/{runtime}"
 
 

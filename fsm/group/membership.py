@@ -1,22 +1,24 @@
-"""The membership of a node in its group: its lease, the other members, and the cleaning of rows.
+"""Membership of a node in its group: its lease, the other members, and who removes void rows.
 
-The row of a node is its lease: the engine removes it `GROUP_LEASE` seconds after it was last
-written. The node counts these seconds from the time when it sent the renewal, never from the
-answer: however long the request or the answer took, the engine wrote the row later. So the node
-considers its lease over before the engine can have removed it. It checks that before each write
-(`may_write`), not only by a timer, since the process may have been suspended meanwhile.
+The engine, the key-value store that the nodes share, has a row for each node. This row is the
+node's lease: the engine removes it `GROUP_LEASE` seconds after it was last written. The node counts
+these seconds from the time when it sent the renewal, never from the answer, so it considers its
+lease over before the engine can have removed it. It checks that before each write (`may_write`),
+not only by a timer, since the process may have been suspended meanwhile.
 
-A renewal expects the revision of the one before. If another row is there, another process has the
-node's id. If no row is there, the lease has run out, or the engine has lost it. In both cases the
-node is fenced: it joins again with another boot epoch, by which others know that its earlier rows
-are void. A renewal of unknown outcome is repeated: if the first one was made after all, the refusal
-of the second one shows the node's own row.
+A renewal expects the revision of the previous one. If the row is another process's, that process
+has the node's id. If the row is absent, the lease has run out, or the engine has lost it. In both
+cases the node is fenced, which means that it stops serving: it joins again with another boot epoch,
+by which others know that its earlier rows are void. A renewal of unknown outcome is repeated: if
+the first one was made after all, the second one is refused, and the refusal contains the node's own
+row.
 
 Only the engine decides whether another node is a member: no clock of this node does.
 
-A group has a bounded number of nodes. The watch brings rows in the order in which they were
-written, so all nodes see the same rows before the row of a node that joins. A node that finds a
-full group there is no member: it deletes its row, and tries again when another node leaves.
+A group has a limited number of nodes. The watch of the nodes' rows brings them in the order in
+which they were written, so all nodes see the same rows before the row of a node that joins. A node
+that finds the group full is no member: it deletes its row, and tries again when another node
+leaves.
 """
 
 import math
@@ -35,11 +37,11 @@ from specs.limits.group import GROUP_NODES, GROUP_RENEWAL, GROUP_RETRY
 
 @attrs.frozen(slots=True)
 class PutLease:
-    """A write of the node's row, which expires after `GROUP_LEASE`; made at once or not at all.
+    """Write of the node's row, which expires after `GROUP_LEASE`; made at once or not at all.
 
     Attributes:
-        number: Number that its answer repeats.
-        expected: The revision that the row must have; 0: there must be none.
+        number: Number of the request, which its answer repeats.
+        expected: The revision that the row must have; 0: the row must not exist.
     """
 
     number: int
@@ -48,44 +50,44 @@ class PutLease:
 
 
 class MembershipPort:
-    """The calls of a membership to its host; a method does nothing unless it is overridden.
+    """Callbacks of `MembershipCore` to its host; a method does nothing unless it is overridden.
 
-    No method calls the core: the host does so after the input has been taken.
+    No method may call the core: the host does so after the core has returned.
     """
 
     def step(self, step: Step) -> None:
-        """Trace a step of the membership."""
+        """Trace a transition of the membership's state machine."""
 
     def put_lease(self, lease: PutLease) -> None:
-        """Write the node's row: `take_written`, `take_conflict` or `take_silence` follows."""
+        """Write the node's row; then call `take_written`, `take_conflict` or `take_silence`."""
 
     def drop_lease(self, key: str, expected: int) -> None:
-        """Delete the node's row, which otherwise expires."""
+        """Delete the node's row at once, instead of letting it expire."""
 
     def admit(self) -> None:
-        """Begin to serve: the node is a member."""
+        """Begin to serve runtimes, since the node is a member now."""
 
     def wait_for_id(self, other: Holder) -> None:
-        """Report that another process is a member with this node's id, so this one waits."""
+        """Report that this node must wait, since another process uses its id."""
 
     def wait_for_room(self) -> None:
-        """Report that the group has `GROUP_NODES` others, so the node waits for one to leave."""
+        """Report that this node must wait, since the group has `GROUP_NODES` other nodes."""
 
     def fence(self, why: str) -> None:
-        """Close all links and write nothing, then join again: the node may be no member now."""
+        """Close all links, stop writing and join again: the node may be no member any more."""
 
     def add_node(self, row: NodeRow) -> None:
-        """Note that another node is a member."""
+        """Take into account that another node is a member."""
 
     def remove_node(self, holder: Holder) -> None:
-        """Note that another node is no longer a member: its rows have no holder."""
+        """Take into account that another node is no member any more: its rows are void."""
 
     def refuse_row(self, key: str, reason: RowRefusal) -> None:
-        """Report the row of a node for which the group has no room."""
+        """Report the row of another node that is ignored, since the group is full."""
 
 
 class _Watch(Enum):
-    """The progress of the watch of the nodes' rows since the node joined."""
+    """State of the watch of the nodes' rows, since the node began to join."""
 
     NOT_BEGUN = auto()
     BEGUN = auto()
@@ -94,18 +96,18 @@ class _Watch(Enum):
 
 @attrs.define(slots=True)
 class _Place:
-    """The knowledge of a node's own row while the node joins.
+    """Progress of a node that joins: its own row as writes and the watch have shown it.
 
-    The watch brings a row that is written twice with equal content only once. So a row from the
-    watch counts until it is gone, according to the watch or to a newer refusal. If the row was
-    removed and written again while the watch was broken, the watch may not bring it again.
+    If a row is written twice with equal content, the watch brings it only once. So a row from the
+    watch counts until the watch or a newer refusal says that it is gone. If the row was removed and
+    written again while the watch was broken, the watch may not bring it again.
 
     Attributes:
-        came: The revision at which the watch has brought it; 0: the watch has not brought it.
-        written: Time since which it exists according to the answers to writes; infinity: it does
-            not.
+        came: The revision at which the watch has brought the row; 0: the watch has not brought it.
+        written: Time since which the row exists according to the answers to writes; infinity: it
+            does not exist.
         least: The lowest valid revision: earlier rows were dropped.
-        has_room: Whether the group had room for it when it came.
+        has_room: Whether the group had room for the node when the row came.
     """
 
     came: int = 0
@@ -115,17 +117,17 @@ class _Place:
 
 
 class MembershipCore:
-    """The membership of one node.
+    """Membership of one node in its group: its lease and its knowledge of the other members.
 
     Args:
-        node: Its id.
+        node: Id of the node.
         port: The host.
         address: Base URL at which others reach it by HTTP; empty: none.
 
     Attributes:
-        node: As above.
+        node: Id of the node.
         boot: Its boot epoch; 0 before it has joined.
-        is_turned_away: Whether it is no member because the group is full.
+        is_turned_away: Whether the node is no member because the group is full.
     """
 
     def __init__(self, node: str, port: MembershipPort, address: str = "") -> None:
@@ -148,7 +150,7 @@ class MembershipCore:
 
     @property
     def state(self) -> State | None:
-        """The state of the membership; None before it was joined."""
+        """The state of the membership; None before `join` was called."""
         state = self._entity.state
         return None if state is None else State(state)
 
@@ -162,27 +164,27 @@ class MembershipCore:
         return self._entity.state in {State.MEMBER, State.LEAVING}
 
     def may_write(self, now: float) -> bool:
-        """Return whether the lease certainly still runs; called before each write and each turn.
+        """Return whether the lease certainly still runs; called before each write.
 
         Args:
-            now: Seconds on the host's clock, read last.
+            now: Seconds on the host's clock, read immediately before the call.
         """
         return self._has_lease and now < self._until
 
     def is_live(self, holder: Holder) -> bool:
-        """Return whether a process of a node is a member."""
+        """Return whether a process, of this node or another, is a member."""
         if holder.node == self.node:
             return self._has_lease and holder.boot == self.boot
         row = self.others.get(holder.node)
         return row is not None and row.holder == holder
 
     def takes_in(self, sender: Holder) -> bool:
-        """Return whether messages of a process of another node may be accepted.
+        """Return whether messages from a process of another node may be accepted.
 
-        Messages that were under way for longer than a lease would come after later messages of the
-        same runtimes by other nodes. So messages from a process that lost its lease are refused,
-        and a process without a lease accepts none. The last `GROUP_NODES` processes that lost their
-        leases are known.
+        A message that was under way for longer than a lease could arrive after later messages of
+        the same runtime that other nodes sent. So messages from a process that lost its lease are
+        refused, and a process without a lease accepts none. The last `GROUP_NODES` processes that
+        lost their leases are remembered.
 
         Args:
             sender: The process that sent them.
@@ -190,26 +192,27 @@ class MembershipCore:
         return self._has_lease and sender not in self._dead
 
     def tidies(self, key: str) -> bool:
-        """Return whether this member, and no other, removes a row without a live holder.
+        """Return whether this member, and no other, must remove a given void row.
 
-        All members that know the same members agree on one, and each has its share.
+        All members that know the same members agree on one of them; the rows are distributed
+        evenly.
 
         Args:
-            key: Key of a row.
+            key: Key of the row, whose holder is no member.
         """
         if not self._has_lease:
             return False
         return self.node == min((self.node, *self.others), key=lambda node: _weight(node, key))
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time at which `tick` must be called."""
         renewal = self._next if self._sent is None else math.inf
         return min(renewal, self._until) if self._has_lease else renewal
 
     # ---- the lease
 
     def join(self, boot: int, now: float) -> None:
-        """Become a member, for the first time or again after `fence`.
+        """Write the node's row to become a member, for the first time or again after `fence`.
 
         Args:
             boot: The new boot epoch: random, from 1 to 2**63 - 1; the host makes it.
@@ -222,13 +225,13 @@ class MembershipCore:
         self._put(now)
 
     def renew(self, now: float) -> None:
-        """Renew the lease now, since the engine answers again, or may have lost the node's row."""
+        """Renew the lease now: the shared store answers again, or may have lost the node's row."""
         if self._next < math.inf:
             self._next = now
         self.tick(now)
 
     def tick(self, now: float) -> None:
-        """Do all work that is due."""
+        """Renew the lease, or fence the node, if the time for that has come."""
         if self._has_lease and now >= self._until:
             self._fence("its lease was not renewed in time")
             return
@@ -239,13 +242,13 @@ class MembershipCore:
             self._put(now)
 
     def take_written(self, number: int, revision: int, now: float) -> None:
-        """Take the outcome of `put_lease`: the row is written, at a revision."""
+        """Take the result of `put_lease`: the row was written, with a revision."""
         if (sent := self._end_write(number)) is not None:
             self._take_written(revision, sent, now)
         self.tick(now)
 
     def take_conflict(self, number: int, value: bytes | None, revision: int, now: float) -> None:
-        """Take the outcome of `put_lease`: the row has another revision, or is absent.
+        """Take the result of `put_lease`: refused, since the row has another revision or is absent.
 
         Args:
             number: Number of the write.
@@ -258,28 +261,28 @@ class MembershipCore:
         self.tick(now)
 
     def take_silence(self, number: int, now: float) -> None:
-        """Take the outcome of `put_lease`: it was not made, or its outcome is unknown."""
+        """Take the result of `put_lease`: the write failed, or its outcome is unknown."""
         if self._end_write(number) is not None:
             self._next = now + GROUP_RETRY
         self.tick(now)
 
     def _end_write(self, number: int) -> float | None:
-        """Return when the answered write was sent, or None if the answer is outdated."""
+        """Return when the answered write was sent, or None if a later write replaced it."""
         if number != self._number:
             return None
         sent, self._sent = self._sent, None
         return sent
 
     def leave(self, now: float) -> None:
-        """Announce that the node is shutting down; it serves its runtimes until `go`."""
+        """Announce that the node is shutting down; it serves its runtimes until `go` is called."""
         if self._entity.state is State.MEMBER:
             self._port.step(self._entity.step(Trigger.LEAVE))
-            # Others learn it at once; if a write is under way, by the next renewal.
+            # The row is written at once; if a write is under way, after that write.
             self._next = now
         self.tick(now)
 
     def go(self, now: float) -> None:
-        """Give up the lease: the node no longer serves any runtime."""
+        """End the lease for good: the node no longer serves any runtime."""
         if self._entity.state not in {None, State.LEFT}:
             had_lease = self._has_lease
             self._rest()
@@ -289,7 +292,7 @@ class MembershipCore:
         self.tick(now)
 
     def _begin(self) -> None:
-        """Begin to join, without a row of this node."""
+        """Reset the lease: the node has no row yet."""
         self._revision, self._until = 0, -math.inf
         self._place.written = math.inf
 
@@ -322,7 +325,7 @@ class MembershipCore:
             self._place.written = min(self._place.written, sent)
 
     def _anew(self, sent: float, now: float) -> None:
-        """Write the row again if no watch has brought it for the time of a renewal."""
+        """Replace the row of a joining node if no watch brings it within a renewal period."""
         place = self._place
         is_due = self._watch is _Watch.CURRENT and place.written + GROUP_RENEWAL <= sent
         if not is_due or place.came or self._entity.state is not State.JOINING:
@@ -364,14 +367,14 @@ class MembershipCore:
         self._port.fence(why)
 
     def _rest(self) -> None:
-        """Await no answer: the answer to a write under way is ignored."""
+        """Stop all timers, and ignore the answer to a write under way."""
         self._sent, self._next, self._until = None, math.inf, -math.inf
         self._number += 1
 
     # ---- the members
 
     def take_node(self, node: str, row: NodeRow | None, revision: int, now: float) -> None:
-        """Take a version of the row of a node, newer than the one before.
+        """Take a version of the row of a node, newer than the previous one.
 
         Args:
             node: Id of the node.
@@ -390,13 +393,13 @@ class MembershipCore:
         self.tick(now)
 
     def begin_watch(self, now: float) -> None:
-        """Expect the rows of all nodes, since a watch begins."""
+        """Wait for the rows of all nodes to come, since a watch begins."""
         self._watch = _Watch.BEGUN
         self._look(now)
         self.tick(now)
 
     def end_list(self, now: float) -> None:
-        """Note that the watch has brought all rows that were there when it began."""
+        """Take into account that the watch has brought all rows that existed when it began."""
         if self._watch is _Watch.BEGUN:
             self._watch = _Watch.CURRENT
         self._look(now)
@@ -405,7 +408,7 @@ class MembershipCore:
     def _add(self, row: NodeRow) -> None:
         node = row.holder.node
         known = self.others.get(node)
-        # A node that joins must know all members, besides the rows of other nodes that join.
+        # A node that joins must know all members, and also other nodes that join.
         most = GROUP_NODES - 1 if self._has_lease else 2 * GROUP_NODES
         if known is None and len(self.others) >= most:
             self._port.refuse_row(node_key(node), RowRefusal.TOO_MANY)
@@ -439,7 +442,7 @@ class MembershipCore:
             self._fence("its lease has run out" if row is None else _OTHERS)
 
     def _look(self, now: float) -> None:
-        """Check whether the group has room for this node once all rows before its own are known."""
+        """Admit or turn away a joining node once all rows older than its own are known."""
         place = self._place
         is_joining = self._entity.state is State.JOINING
         if not is_joining or self._watch is not _Watch.CURRENT or not place.came:

@@ -1,14 +1,15 @@
-"""The sessions that one node of a group has, and how they move from node to node.
+"""The sessions that one node of a group has, and how sessions move from node to node.
 
-A node takes up a session with a row that names the node and has a higher epoch than the row before.
-The engine makes only one such write, as each expects the same revision: if two nodes take up a
-session at once, one loses, and gives up its copy. So does the node that had the session, as soon as
-it gets the row, whatever it has written itself meanwhile. The link that asked is answered when the
-row is written, so no runtime is told that it has a session that another node has won.
+A node takes over a session by writing the session's row with its own name and a higher epoch than
+before. The engine, the shared store, makes only one such write, since each expects the same
+revision: if two nodes take over a session at once, one write fails, and that node ends its copy. So
+does the node that had the session before, as soon as it gets the new row, whatever it has written
+itself meanwhile. The link that requested the session is answered only when the row is written, so
+no runtime is told that it has a session that another node has won.
 
-The row of the engine is always right, and without a row there is no session. If a row names this
-node, though it has no such session, a write that was given up was made after all: the row is
-removed.
+The row in the engine is always right, and without a row no session exists. If a row names this
+node, though it has no such session, a write that the node had abandoned was made after all: the row
+is removed.
 """
 
 from typing import Final, Protocol
@@ -21,7 +22,7 @@ from specs.reply_code import TAKEN_OVER
 
 @attrs.frozen(slots=True)
 class GiveUp:
-    """A session whose copy at this node ends: its link is closed, its queue is handed over.
+    """Instruction to end this node's copy of a session: close its link, hand over its queue.
 
     Attributes:
         to: The process that has the session; None: no process has it.
@@ -34,17 +35,17 @@ class GiveUp:
 
 
 class MovesPort(Protocol):
-    """The calls of a node's sessions to their host; none of them calls the core."""
+    """Callbacks of `MovesCore` to its host; none of them may call the core."""
 
     def put_row(self, key: str, row: SessionRow | None) -> None:
-        """Write the row of a session; None: remove it."""
+        """Write the row of a session to the shared store; None: remove the row."""
 
     def give_up(self, session: GiveUp) -> None:
-        """End this node's copy of a session."""
+        """End this node's copy of a session: another process has it, or its row was removed."""
 
 
 class MovesCore:
-    """The sessions of one node, from the decision to have them until they are given up.
+    """Rows of the sessions that this node has, including sessions whose row is still being written.
 
     Args:
         port: The host.
@@ -57,7 +58,7 @@ class MovesCore:
     # ---- decisions of this node
 
     def keep(self, row: SessionRow, before: GroupRow | None) -> SessionRow:
-        """Open a session, take it up, or change its stored data.
+        """Return the row to write for a session that this node opens, takes over or changes.
 
         Args:
             row: A row that names this process as the holder; its epoch is ignored.
@@ -75,17 +76,17 @@ class MovesCore:
         return written
 
     def end(self, runtime: str) -> bool:
-        """End a session for good; return whether this node had it and its row must be removed."""
+        """End a session for good; return whether this node had it and must remove its row."""
         return self.own.pop(runtime, None) is not None
 
     def fence(self) -> None:
-        """Give up all sessions: others may have them, and need the rows."""
+        """Forget all sessions but leave their rows, since other nodes may have taken them over."""
         self.own.clear()
 
     # ---- rows from the engine
 
     def take_row(self, row: SessionRow, here: Holder) -> None:
-        """Take a row of a session that this node has not written, or that was written late.
+        """React to a row of a session from the shared store: another node's, or a late own write.
 
         Args:
             row: The row.
@@ -100,11 +101,11 @@ class MovesCore:
         elif mine is None:
             self._port.put_row(row.key, None)
         elif mine != row:
-            # An earlier write of this node was made late, so that a later one was lost.
+            # An earlier write of this node was made late, so that its later write failed.
             self._port.put_row(row.key, self.keep(mine, row))
 
     def take_removal(self, runtime: str) -> None:
-        """Note that the row of a session was removed, but not by this node."""
+        """End this node's copy of a session whose row was removed by another node."""
         self._yield(runtime, None, "its row was removed")
 
     def _yield(self, runtime: str, to: Holder | None, why: str) -> None:

@@ -1,15 +1,16 @@
-"""The policies of a domain: one version for all nodes of a group, in one row of the engine.
+"""Policies of a domain: all nodes of a group apply the same version, from one row of the engine.
 
-A change is a whole new version. It is written by compare-and-set, and applied only when the engine
-has it. So of two changes at once one is made, and the sender of the other is told. The version is
-the time of the change, or at least one above the version that its node knew: another node may have
-applied a higher one, which the engine has lost, or a program has overwritten. With a lower version,
-a change that was answered as made would be undone by that node. A node applies a whole version or
-none of it: if it cannot read a version, it denies everything until there is another one.
+The engine is the store that the nodes share. A change is a whole new version. It is written by
+compare-and-set, and applied only when the engine has it. So of two simultaneous changes only one is
+made, and the sender of the other is told. The version is the time of the change, or at least one
+above the version that its node knew: another node may have applied a higher version, which the
+engine has lost, or a program has overwritten. If the new version were lower, that node would undo a
+change that was already confirmed. A node applies a whole version or nothing of it: if it cannot
+read a version, it denies everything until a readable version comes.
 
-The first node writes the policies of its files; a node that comes later takes the present version,
-and reports that its files differ. A version that a node has applied is written again if an engine
-comes back without it, or with an older one.
+The first node writes the policies of its files; a node that joins later uses the present version,
+and reports if its files differ. A version that a node has applied is written again if an engine
+comes back without it, or with an older version.
 """
 
 from collections.abc import Mapping
@@ -33,15 +34,15 @@ from specs.reply_code import Code
 
 
 POLICY_KEY: Final = "policy/book"
-"""Key of the only row of policies."""
+"""Key of the only row that contains policies."""
 
 
 @attrs.frozen(slots=True)
 class PolicyRow:
-    """The policies of the domain, as the engine has them.
+    """Row of the shared store that contains the policies of the domain.
 
     Attributes:
-        version: Their version; 0: unreadable, too.
+        version: Version of the policies; 0: the version is unreadable, too.
         book: The policies; None: this node cannot read them.
     """
 
@@ -50,17 +51,17 @@ class PolicyRow:
 
     @property
     def key(self) -> str:
-        """The key of the row."""
+        """The key of the row in the shared store."""
         return POLICY_KEY
 
 
 def write_policies(row: PolicyRow) -> JsonObject:
-    """Return the value of a row."""
+    """Return the JSON value of a row of policies."""
     return {"version": row.version} if row.book is None else _encode_book(row.book)
 
 
 def read_policies(value: bytes) -> PolicyRow:
-    """Read a row; an unreadable one is a row without policies, so that it permits nothing."""
+    """Decode a row of policies; an unreadable row has no policies, so that nothing is permitted."""
     try:
         fields: Json = orjson.loads(value) if len(value) <= GROUP_POLICY_BYTES else None
     except ValueError:
@@ -82,7 +83,7 @@ def _encode_book(book: Book) -> JsonObject:
 
 
 def _read_book(fields: Mapping[str, Json], version: int) -> Book | None:
-    """Read policies, or return None if this node does not know a part of them."""
+    """Decode policies, or return None if this node does not understand a part of them."""
     match fields:
         case {
             "combining": str(combining),
@@ -143,23 +144,23 @@ _UNREADABLE: Final = read_set(
 
 
 class Whose(StrEnum):
-    """The versions that are compared."""
+    """Owner of a version in the node's report: the domain (engine), or this node (applied)."""
 
     DOMAIN = "domain"
     NODE = "node"
 
 
 class PoliciesPort(Protocol):
-    """The calls of the policies to their host; none of them calls the core."""
+    """Callbacks of `PoliciesCore` to its host; none of them may call the core."""
 
     def judge(self, book: Book) -> None:
-        """Apply these policies from the next message on."""
+        """Apply these policies to all messages from now on."""
 
     def write(self, book: Book) -> None:
-        """Write policies to the engine."""
+        """Write policies to the shared store as a new version."""
 
     def answer(self, outcome: Book | Refused) -> None:
-        """Answer a proposal with the policies in effect, or a refusal."""
+        """Answer the operator who proposed a change: the policies in effect, or a refusal."""
 
     def report_difference(self, version: int) -> None:
         """Report that the policies of the domain differ from those of this node's files."""
@@ -176,7 +177,7 @@ _NO_JSON: Final = Refused(Code.MALFORMED, "a set has a value that JSON does not 
 
 
 class PoliciesCore:
-    """The policies of one node of a group.
+    """Policies of the domain as one node of a group reads, applies and changes them.
 
     Args:
         files: The policies of the node's own files.
@@ -194,7 +195,7 @@ class PoliciesCore:
 
     @property
     def is_settled(self) -> bool:
-        """True if no write is under way."""
+        """True if no write of policies is under way."""
         return self._writing is None
 
     @property
@@ -207,7 +208,7 @@ class PoliciesCore:
 
     @property
     def versions(self) -> Mapping[StrEnum | IntEnum, int]:
-        """The version of the engine, and the applied version; 0: none."""
+        """The version in the shared store and the version that this node applies; 0: no version."""
         in_engine = 0 if self._there is None else self._there.version
         agreed = 0 if self._agreed is None or self.problem is not None else self._agreed.version
         return {Whose.DOMAIN: in_engine, Whose.NODE: agreed}
@@ -215,7 +216,7 @@ class PoliciesCore:
     # ---- the row of the engine
 
     def take_row(self, row: PolicyRow | None) -> None:
-        """Take the row of the engine; None: it has no policies."""
+        """Apply the row of policies in the shared store; None: the store has no policies."""
         self._writing = None
         if self._end_proposal():
             why = "another node has changed the policies; read them, and ask again"
@@ -227,12 +228,12 @@ class PoliciesCore:
         self._mend()
 
     def join(self) -> None:
-        """Note that the node is a member and knows the engine's rows. Idempotent."""
+        """Allow writes, since the node is a member and knows the shared rows. Idempotent."""
         self._is_known = True
         self._mend()
 
     def fence(self) -> None:
-        """Note that the node is no longer a member. Idempotent."""
+        """Stop writes and refuse an open proposal: the node is no longer a member. Idempotent."""
         self._is_known = False
         self._there = self._writing = None
         if self._end_proposal():
@@ -253,7 +254,7 @@ class PoliciesCore:
 
     @property
     def _is_silent(self) -> bool:
-        """True if the files of this node have no rule about any message."""
+        """True if the files of this node have no rule at all."""
         return _is_alike(self._files, Book())
 
     def _is_older(self, row: PolicyRow) -> bool:
@@ -265,7 +266,7 @@ class PoliciesCore:
         return 0 if self._agreed is None else self._agreed.version
 
     def _mend(self) -> None:
-        """Write the applied policies if the engine lacks them."""
+        """Write this node's policies, or those of its files, if the shared store lacks them."""
         lacks = self._there is None or self._is_older(self._there)
         wanted = self._agreed or (None if self._is_silent else self._files)
         if self._is_known and lacks and wanted is not None and self._writing is None:
@@ -275,7 +276,7 @@ class PoliciesCore:
     # ---- writes of this node
 
     def propose(self, book: Book, *, is_of_files: bool = False, at: int = 0) -> None:
-        """Propose other policies for the domain.
+        """Write other policies for the domain to the shared store; the host gets an answer.
 
         Args:
             book: The policies; their version is ignored.
@@ -300,7 +301,7 @@ class PoliciesCore:
         self._port.write(wanted)
 
     def end_write(self) -> None:
-        """Note that the engine has the row that this node wrote."""
+        """Apply the policies that this node wrote, since the shared store has them now."""
         written, self._writing = self._writing, None
         is_asked = self._end_proposal()
         if written is not None:
@@ -309,13 +310,13 @@ class PoliciesCore:
                 self._port.answer(written)
 
     def _end_proposal(self) -> bool:
-        """Await no outcome any more; return whether a proposal awaited one."""
+        """Mark an open proposal as answered; return whether a proposal was open."""
         is_asked, self._is_asked = self._is_asked, False
         return is_asked
 
 
 def _flaw(book: Book) -> Refused | None:
-    """Return why other nodes could not read the policies, or None."""
+    """Return the refusal of policies that other nodes could not read, or None."""
     try:
         text = orjson.dumps(_encode_book(book))
     except orjson.JSONEncodeError:

@@ -1,7 +1,7 @@
-"""The encoding of rows in the engine.
+"""Encoding and decoding of the rows that nodes of a group keep in the engine, their shared store.
 
-A value is a JSON object, followed by a package for a file of the catalogue. A reader refuses other
-forms: another program, or a newer one, may write to the same engine.
+The value of a row is a JSON object, for a file of the catalogue followed by a package. Rows of an
+unknown form are refused: another program, or a newer version, may write to the same engine.
 """
 
 import math
@@ -21,18 +21,18 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.group import GROUP_FIGURES, GROUP_ROW_BYTES
 
 _DIGEST: Final = 32
-"""Number of bytes of a digest."""
+"""Number of bytes of a stored digest of a session token."""
 
 
 def write_row(row: kinds.GroupRow) -> bytes:
-    """Return the value of a row in the engine."""
+    """Return a row encoded as its value in the shared store."""
     return write_file(row) if isinstance(row, CatalogueRow) else orjson.dumps(_fields(row))
 
 
 _Plain: TypeAlias = (
     kinds.NodeRow | kinds.SessionRow | kinds.OwnerRow | kinds.PathRow | kinds.NameRow | PolicyRow
 )
-"""Rows whose value is JSON only."""
+"""Rows whose value is JSON only, without a package."""
 
 
 def _fields(row: _Plain) -> JsonObject:
@@ -120,14 +120,14 @@ def _finite(time: float) -> float | None:
 
 
 def read_row(key: str, value: bytes) -> kinds.GroupRow:
-    """Read a row of the engine.
+    """Decode a row of the shared store.
 
     Args:
-        key: Its key.
-        value: Its value.
+        key: Key of the row.
+        value: Value of the row.
 
     Raises:
-        RowRefusedError: It is none of ours.
+        RowRefusedError: Key or value have no form that this program writes.
     """
     kind, _, about = key.partition("/")
     if key == POLICY_KEY:
@@ -159,7 +159,7 @@ _FIGURE: Final = re.compile(r"[A-Za-z0-9_.:-]{1,64}")
 
 
 def _read_report(value: Json) -> kinds.NodeReport | None:
-    """Read a report, or return None: a node with an unreadable report is still a member."""
+    """Decode a node's report; None: it is unreadable, but the node is still a member."""
     match value:
         case {"up": float() | int() as up, "figures": dict(figures)} if not isinstance(up, bool):
             read = {name: _count(name, count) for name, count in figures.items()}
@@ -245,7 +245,7 @@ _READERS: Final[Mapping[str, Callable[[str, _Fields], kinds.GroupRow]]] = {
 
 def _of(kind: type[_T], value: Json) -> _T:
     if not isinstance(value, kind):
-        raise ValueError(value)  # noqa: TRY004 - as for all that is malformed
+        raise ValueError(value)  # noqa: TRY004 - the same error for every malformed row
     return value
 
 
@@ -259,12 +259,12 @@ def _texts(value: Json) -> tuple[str, ...]:
 
 def _object(value: Json) -> _Fields:
     if not isinstance(value, dict):
-        raise ValueError(value)  # noqa: TRY004 - as for all that is malformed
+        raise ValueError(value)  # noqa: TRY004 - the same error for every malformed row
     return value
 
 
 def _time(value: Json) -> float:
-    """Return a finite time."""
+    """Return a stored time as a number; null stands for infinity."""
     match value:
         case None:
             return math.inf

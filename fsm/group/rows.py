@@ -1,22 +1,24 @@
-"""The rows of a group as one node knows them: a mirror of the engine, and its own writes.
+"""Rows of a group as one node knows them: a mirror of the engine, and the node's own writes.
 
-Watches bring the rows that other nodes write; versions that come late, or again, are recognised by
-their revision and ignored. A node's own change is written by compare-and-set: the engine makes it
-only if the row still has the revision that the node knew when it decided. One write of a row is
-under way at a time; later changes of the same row are merged into the next.
+The engine is the key-value store that the nodes share; each version of a row has a revision, which
+only rises. Subscriptions to the engine, called watches, bring the rows that other nodes write;
+versions that come late or twice are recognised by their revision and ignored. A node's own change
+is written by compare-and-set: the engine makes it only if the row still has the revision that the
+node knew when it decided. One write of a row is under way at a time; later changes of the same row
+are merged into the next write.
 
-A write ends in one of three ways. It is made: the changes are done. Another row is there: the
-changes are lost, with those that came after, as all were decided without knowledge of that row,
-which is valid instead. Or the outcome is unknown: the write is repeated, with the same expected
-revision. If the first attempt was made, or is made later, the engine refuses the second and returns
-the present row, which has the value of the write. So no change is made twice, and no read is relied
-on that the first attempt may overtake.
+A write ends in one of three ways. First, the engine has made it. Second, the row has another
+version: then the changes of this node are lost, with those decided after them, since all were
+decided without knowledge of that version, which is valid instead. Third, the outcome is unknown:
+then the write is repeated, with the same expected revision. If the first attempt was made, or is
+made later, the engine refuses the second and returns the present row, which has the value of the
+write. So no change is made twice.
 
 If another node wrote a row while the node's own change waited to be sent, the change was decided
 without that row: it is lost without being sent.
 
-When a watch begins again, all rows come again. Rows that have not come when it is current are gone,
-unless the node itself has written them meanwhile; where only a read can tell, the row is read.
+When a watch begins again, all rows come again. When the list is complete, rows that have not come
+are deleted, unless the node itself has written them meanwhile; in doubtful cases the row is read.
 """
 
 import math
@@ -32,17 +34,17 @@ from fsm.group.row_form import read_row, write_row
 from specs.limits.group import GROUP_BATCH, GROUP_RETRY, GROUP_ROWS, GROUP_WRITES
 
 THE_NODE: Final = 0
-"""The ticket of the node itself when it waits for a row to be written."""
+"""Ticket number by which the node itself waits for a row; links have other numbers."""
 
 
 @attrs.frozen(slots=True)
 class Put:
-    """A write or removal of a row, which is made if the row has the expected revision.
+    """Write or removal of a row, which the shared store makes if the row has the expected revision.
 
     Attributes:
-        number: Number that its answer repeats.
+        number: Number of the request, which its answer repeats.
         value: The value; None: delete the row.
-        expected: The revision that the row must have; 0: there must be no row.
+        expected: The revision that the row must have; 0: the row must not exist.
     """
 
     number: int
@@ -52,46 +54,47 @@ class Put:
 
 
 class RowsPort(Protocol):
-    """The calls of the mirror to its host; none of them calls the mirror."""
+    """Callbacks of `RowsCore` to its host; none of them may call the core."""
 
     def apply(self, row: GroupRow, revision: int) -> None:
-        """Apply a row that this node has not written."""
+        """Act on a row that another node has written."""
 
     def withdraw(self, row: GroupRow, revision: int, *, is_lost: bool = False) -> None:
-        """Apply that a row is absent, which this node has not removed.
+        """Act on the absence of a row that this node has not removed itself.
 
         Args:
             row: The former row; with `is_lost`, the row that this node wanted.
             revision: Revision of the removal.
-            is_lost: Whether this node wanted the row, and another node has removed the present one.
+            is_lost: Whether this node's write was lost because another node removed the row.
         """
 
     def confirm(
         self, key: str, row: GroupRow | None, revision: int, tickets: tuple[int, ...]
     ) -> None:
-        """Answer the links that wait for a row: it is in the engine, or removed (None)."""
+        """Answer the links that wait for a row: it is written, or removed (None)."""
 
     def lose(self, key: str, tickets: tuple[int, ...]) -> None:
-        """Release the links that wait for a row whose write was lost.
+        """Tell the links that wait for a row that its write was lost.
 
-        The present row was applied, or the wanted row withdrawn.
+        Before this call, `apply` was called with the present row, or `withdraw` with the wanted
+        row.
         """
 
     def read(self, key: str, revision: int) -> None:
-        """Read a row, and call `take_row`: its presence cannot be known otherwise.
+        """Read a row from the shared store, since it may have been removed, and call `take_row`.
 
         Args:
             key: Key of the row.
-            revision: Revision of the answer if there is no row.
+            revision: Revision to pass on if the row does not exist.
         """
 
     def refuse(self, key: str, reason: RowRefusal) -> None:
-        """Report a row of another program, or of a later version, that is refused."""
+        """Report a row that is ignored: unreadable, too large, or one too many."""
 
 
 @attrs.frozen(slots=True)
 class _Version:
-    """A version of a row in the engine.
+    """Version of a row in the shared store: value, revision and decoded row.
 
     Attributes:
         value: The value; None: the row is absent.
@@ -109,7 +112,7 @@ _ABSENT: Final = _Version(None, 0)
 @final
 @attrs.define(slots=True)
 class _Wanted:
-    """Changes of one row that are written together."""
+    """Changes of one row that this node writes together, and the links that wait for them."""
 
     value: bytes | None
     row: GroupRow | None
@@ -119,10 +122,10 @@ class _Wanted:
 @final
 @attrs.define(slots=True)
 class _Flight:
-    """A write that is under way, or whose outcome is unknown.
+    """Write of a row that is under way, or whose outcome is unknown.
 
     Attributes:
-        news: The newest version that a watch has brought in the meantime.
+        news: The newest version of the row that a watch has brought in the meantime.
         is_in_doubt: Whether a watch began meanwhile and did not bring the row, so the answer may be
             outdated.
     """
@@ -137,10 +140,10 @@ class _Flight:
 
 @attrs.define(slots=True)
 class _Watch:
-    """The rows of a watch that is not current yet.
+    """Keys of the rows that a watch has brought, while its initial list is incomplete.
 
     Attributes:
-        newest: The highest revision it has brought.
+        newest: The highest revision among these rows.
     """
 
     keys: set[str] = attrs.field(factory=set)
@@ -148,7 +151,7 @@ class _Watch:
 
 
 class RowsCore:
-    """The mirror of one node.
+    """Mirror of the shared store's rows at one node, and queue of the node's own writes.
 
     Args:
         port: The host.
@@ -173,7 +176,7 @@ class RowsCore:
 
     @property
     def rows(self) -> Mapping[str, GroupRow]:
-        """The rows of the engine, as far as they are known, without waiting writes."""
+        """The rows of the shared store by key, as far as known, apart from waiting writes."""
         return {key: known.row for key, known in self._known.items() if known.row is not None}
 
     def __len__(self) -> int:
@@ -181,17 +184,17 @@ class RowsCore:
 
     @property
     def waiting(self) -> int:
-        """The number of changes that are not known to be written."""
+        """The number of changes that wait to be sent, or for their answer."""
         return len(self._ready) + len(self._queued) + len(self._flights)
 
     @property
     def is_current(self) -> bool:
-        """True if each watch that has begun has brought all rows that existed then."""
+        """True if each watch that has begun has brought all rows that existed at its beginning."""
         return not self._watches
 
     @property
     def is_full(self) -> bool:
-        """True if so many changes wait that further ones must be refused."""
+        """True if so many changes wait that further changes must be refused."""
         return self.waiting >= GROUP_WRITES
 
     @property
@@ -200,20 +203,20 @@ class RowsCore:
         return not self._ready and not self._flights
 
     def row(self, key: str) -> GroupRow | None:
-        """Return the row of a key as it will be after the changes of this node."""
+        """Return the row of a key as it will be after this node's waiting writes."""
         wanted = self._ready.get(key) or self._queued.get(key)
         if wanted is None and key in self._flights:
             wanted = self._flights[key].wanted
         return self._known.get(key, _ABSENT).row if wanted is None else wanted.row
 
     def revision(self, key: str) -> int:
-        """Return the known revision of the row of a key; 0: there is no row."""
+        """Return the known revision of the row of a key; 0: the row does not exist."""
         return self._known.get(key, _ABSENT).revision
 
     # ---- writes
 
     def writes(self, now: float) -> tuple[Put, ...]:
-        """Return the writes that are due, in the order in which their rows were first changed.
+        """Return the writes to send now, in the order in which their rows were first changed.
 
         Each must be answered by `take_written`, `take_conflict` or `take_silence`.
         """
@@ -238,20 +241,20 @@ class RowsCore:
         return self._numbers
 
     def deadline(self, now: float) -> float:
-        """Return when a further write is due; infinity: not before another input."""
-        # The first one is the oldest.
+        """Return the time at which a further write is due; infinity: not before another input."""
+        # The dictionary is sorted by time, so its first value is the earliest.
         return now if self._ready else next(iter(self._late.values()), math.inf)
 
     # ---- changes by this node
 
     def change(self, key: str, row: GroupRow | None, ticket: int | None = None) -> None:
-        """Decide on the contents of a row.
+        """Queue a write or removal of a row by this node.
 
         Args:
             key: Key of the row.
             row: The row; None: remove it.
             ticket: Number of the link that is answered when the row is written; `THE_NODE`: the
-                node itself waits; None: none waits.
+                node itself waits; None: nobody waits.
         """
         value = None if row is None else write_row(row)
         self._want(key, _Wanted(value, row, () if ticket is None else (ticket,)))
@@ -263,7 +266,7 @@ class RowsCore:
             wanted.tickets = (*former.tickets, *wanted.tickets)
         known = self._known.get(key, _ABSENT)
         if table is self._ready and wanted.value == known.value:
-            # The row is so already, or a change that was not sent yet is undone.
+            # The row has this value already, so the change that was not sent yet is dropped.
             table.pop(key, None)
             self._confirm(key, wanted, known.revision)
         else:
@@ -274,7 +277,7 @@ class RowsCore:
             self._port.confirm(key, made.row, revision, made.tickets)
 
     def forget(self) -> None:
-        """Forget all rows and changes, since the node is fenced."""
+        """Forget all rows and changes, since the node is no longer a member of the group."""
         known = self._known
         self._clear()
         for version in known.values():
@@ -284,7 +287,7 @@ class RowsCore:
     # ---- answers
 
     def take_written(self, number: int, revision: int) -> None:
-        """Take the answer to a `Put`: the engine has made the write."""
+        """Take the answer to a `Put`: the shared store has made the write, with this revision."""
         if (flight := self._end_flight(number)) is not None:
             self._apply_made(flight, revision)
 
@@ -306,13 +309,13 @@ class RowsCore:
             self._lose(flight.key, news)
 
     def take_silence(self, number: int, now: float) -> None:
-        """Note that a `Put` was not made, or that its outcome is unknown."""
+        """Schedule a `Put` again that was not made, or whose outcome is unknown."""
         if (flight := self._end_flight(number)) is not None:
             self._late[flight.key] = now + GROUP_RETRY
             self._judge(flight)
 
     def lose_answers(self, now: float) -> None:
-        """Note that no `Put` under way will be answered any more."""
+        """Schedule all `Put`s under way again, since they will not be answered any more."""
         for number in tuple(self._keys):
             self.take_silence(number, now)
 
@@ -321,11 +324,11 @@ class RowsCore:
         return None if key is None else self._flights[key]
 
     def _judge(self, flight: _Flight) -> None:
-        """Decide the outcome of a write without an answer by the versions that a watch has brought.
+        """Infer the outcome of an unanswered write from the version that a watch has brought.
 
-        The engine refuses a write that expects an older row than the present one. A write that
-        expects no row may still be made once that row is removed: then it is handled like another
-        node's.
+        The shared store refuses a write that expects an older row than the present one. A write
+        that expects no row may still be made once that row is removed: then it is handled like
+        another node's.
         """
         news = flight.news
         if flight.key not in self._late or news is None:
@@ -348,7 +351,7 @@ class RowsCore:
         self._doubt(flight)
 
     def _doubt(self, flight: _Flight) -> None:
-        """Read the row if the one in an answer may have been removed since."""
+        """Read the row again if the version in an answer may have been removed since."""
         if flight.is_in_doubt and flight.key in self._known:
             self._port.read(flight.key, self.revision(flight.key))
 
@@ -378,7 +381,7 @@ class RowsCore:
     def take_row(
         self, key: str, value: bytes | None, revision: int, *, is_read: bool = False
     ) -> None:
-        """Take a version of a row that a watch, or a read, has brought.
+        """Take a version of a row that a watch or a read has brought.
 
         Args:
             key: Key of the row.
@@ -412,7 +415,7 @@ class RowsCore:
         return news.revision > known.revision or is_removed
 
     def _take(self, key: str, news: _Version) -> None:
-        """Take a version that another node has written, as far as is known."""
+        """Apply a version of a row that another node seems to have written."""
         wanted, former = self._ready.get(key), self._known.get(key, _ABSENT).row
         if wanted is None:
             row = self._learn(key, news)
@@ -428,7 +431,7 @@ class RowsCore:
             self._confirm(key, wanted, news.revision)
 
     def _learn(self, key: str, news: _Version) -> GroupRow | None:
-        """Note a version of another node; return its row, or None if it cannot be used."""
+        """Store a version from another node; return its row, or None if the row cannot be used."""
         known, row = self._known.get(key), None
         if known is not None and known.value == news.value:
             row = known.row
@@ -450,14 +453,14 @@ class RowsCore:
             return
         self._known.pop(key, None)
         if len(self._gone) >= GROUP_WRITES:
-            # Otherwise a version that comes late would count again until its removal comes.
+            # The table is emptied; an outdated version is then believed until its removal comes.
             self._gone.clear()
         self._gone[key] = version.revision
 
     # ---- watches
 
     def _mark(self, key: str, revision: int) -> None:
-        """Note that a watch has brought a row: no earlier version of the row follows."""
+        """Record for all watches that a row has come: no earlier version of the row follows."""
         if revision >= self._gone.get(key, math.inf):
             del self._gone[key]
         for prefix, watch in self._watches.items():
@@ -466,11 +469,11 @@ class RowsCore:
                 watch.newest = max(watch.newest, revision)
 
     def begin_watch(self, prefix: str) -> None:
-        """Expect all rows below a prefix, since a watch begins; earlier rows come again."""
+        """Prepare for all rows with a key prefix, since a watch begins; known rows come again."""
         self._watches[prefix] = _Watch()
 
     def end_list(self, prefix: str) -> None:
-        """Note that all rows below a prefix that existed when the watch began have come."""
+        """Remove the rows with a key prefix that a watch has not brought by the end of its list."""
         watch = self._watches.pop(prefix, None)
         if watch is None:
             return

@@ -1,1 +1,1 @@
-"""The reference judge of a trace: machines, messages, tables and links."""
+"""Reference judge of traces: checks the records of processes against machines and claims."""

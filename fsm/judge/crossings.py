@@ -1,14 +1,14 @@
-"""A sample of messages between processes, and the differences of clocks that they show.
+"""Sample of messages between processes, and clock differences computed from the sample.
 
-Each process keeps the messages with the least hashes, of each link and direction, so both ends of a
-link keep the same ones. No number of a message on its link is needed; only stubs record one.
-`fsm.judge.trace_files` finds runs without a trace by these messages.
+Each process keeps the messages with the smallest hashes, for each link and direction, so the sender
+and the receiver keep the same messages. This needs no number of a message on its link, which only
+stubs record. `fsm.judge.trace_files` detects missing traces of runs by these messages.
 
-A message arrives after it was sent. So the clock of the receiver is at least as far ahead as the
-difference of the two times with no delay at all: each crossing is a bound, as in NTP. The bounds of
-one direction limit the difference from above, those of the other from below; two processes that
-never exchanged a message are compared through a third. No claim rests on these figures: claims
-across processes rest on the order of cause and effect.
+A message arrives after it was sent. So the clock of the receiver is ahead by at most the difference
+of the two times: each message is a bound, as in NTP. The bounds of one direction limit the
+difference from above, those of the other from below; two processes that never exchanged a message
+are compared through a third. No claim depends on these figures: claims across processes use the
+order of cause and effect.
 """
 
 from bisect import insort
@@ -28,14 +28,14 @@ from specs.addresses.address import runtime_of
 from specs.trace import Op
 
 KEPT: Final = 16
-"""Number of crossings kept of each link and direction."""
+"""Number of messages in the sample for each link and direction."""
 
 LINKS: Final = 4096
-"""Largest number of links and directions of which crossings are kept."""
+"""Largest number of pairs of link and direction with a sample."""
 
 
 class Part(IntEnum):
-    """At which end of which hop a crossing was recorded.
+    """Place on the route of a message where a record of it was written.
 
     The `via` of a message stays the same from the stub that stamped it to the next stub that stamps
     it. Between the two, the first stub sends the message, and a node, which stamps nothing, may
@@ -50,16 +50,16 @@ class Part(IntEnum):
 
 @attrs.frozen(slots=True)
 class Crossing:
-    """A message that left a process or came to it.
+    """Record of a message that was sent by a process to another, or received from another.
 
     Attributes:
-        key: Hash of its instance and of the stubs that it had crossed.
-        rank: Hash of its instance, by which it was chosen for the sample.
-        wall_ns: Time by the clock of the process, in nanoseconds: the first, if it crossed several
-            times.
+        key: Hash of the message instance and of the stubs that it had passed.
+        rank: Hash of the message instance, by which it was chosen for the sample.
+        wall_ns: Time by the clock of the process, in nanoseconds: the first, if it was recorded
+            several times.
         ln: Number of the record.
-        link: Its link, by the name that the process uses.
-        sender: Of a message that came, the runtime or node that had sent it; empty: unknown.
+        link: The link, by the name that the process uses.
+        sender: For a received message, the runtime or node that sent it; empty: unknown.
     """
 
     key: str
@@ -72,19 +72,19 @@ class Crossing:
 
     @property
     def is_sent(self) -> bool:
-        """Whether it left the process."""
+        """True if the process sent the message, False if it received the message."""
         return self.part < Part.NODE_GOT
 
 
 class Crossings:
-    """Keeps a few crossings of one process while its records are read."""
+    """Collects a sample of the messages that one process sent and received."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str | None, str | None], _Least] = {}
 
     @fold.on(fold.any_msg(Op.XMIT, Op.RCV))
     def take(self, record: TraceLine) -> None:
-        """Take a record of a message that was sent or came."""
+        """Add the record of a sent or received message, if it belongs to the sample."""
         mid = record.mid
         if mid is None:
             return
@@ -99,7 +99,7 @@ class Crossings:
             least.add(rank, record, mid)
 
     def end(self, nodes: Mapping[str, str]) -> tuple[Crossing, ...]:
-        """Return the crossings that are kept.
+        """Return the sample; no more records follow.
 
         Args:
             nodes: The message node that each stub of the process leads to.
@@ -113,7 +113,7 @@ class Crossings:
 
 
 class _Least:
-    """The crossings of one link and direction with the least ranks."""
+    """Messages with the smallest hashes for one link and direction."""
 
     __slots__ = ("_ranks", "found", "limit")
 
@@ -135,7 +135,7 @@ class _Least:
 
 
 def _via_between(record: TraceLine) -> str:
-    """Return the `via` of a message between two stubs: the receiving stub stamps it."""
+    """Return the `via` of a message between two stubs, without the stamp of the receiving stub."""
     via, stub = record.via or "", record.stub
     if record.op != Op.RCV or stub is None or not via.endswith(stub):
         return via
@@ -160,7 +160,7 @@ def _crossing(record: TraceLine, key: str, rank: int, nodes: Mapping[str, str]) 
 
 
 _NEAR: Final = 0.005
-"""Seconds by which two clocks may differ before the difference is shown."""
+"""Difference of two clocks in seconds that is too small to be displayed."""
 
 _BILLION: Final = 1e9
 
@@ -176,10 +176,10 @@ _FOLLOWS: Final = {
 
 @attrs.frozen
 class Skew:
-    """How far the clock of a process is ahead of the clock of a reference node.
+    """Difference between the clock of a process and the clock of a reference node.
 
     Attributes:
-        than: The reference node; its own skew is 0.
+        than: The reference node; its own difference is 0.
         seconds: The middle of the possible range; below 0: the clock is behind.
         uncertainty: Half of the possible range, in seconds.
     """
@@ -190,16 +190,15 @@ class Skew:
 
     @property
     def is_far(self) -> bool:
-        """Whether the clocks differ for certain, and by a noticeable amount."""
+        """True if the clocks certainly differ by a noticeable amount."""
         return abs(self.seconds) > self.uncertainty + _NEAR
 
 
 def skews(processes: Mapping[_Process, Sequence[Crossing]]) -> dict[_Process, Skew]:
-    """Compare the clocks of processes that exchanged messages in both directions.
+    """Return the clock differences of processes that exchanged messages in both directions.
 
-    The reference is the process that exchanged messages with most others. If the crossings of two
-    processes contradict each other, one had its clock set while it ran: these crossings are not
-    used.
+    The reference is the process that exchanged messages with most others. If the messages of two
+    processes contradict each other, the clock of one was set while it ran: they are not used.
 
     Args:
         processes: The crossings of each process, by run and node.
@@ -222,7 +221,7 @@ def skews(processes: Mapping[_Process, Sequence[Crossing]]) -> dict[_Process, Sk
 
 
 def _bounds(processes: Mapping[_Process, Sequence[Crossing]]) -> _Bounds:
-    """Return by how many nanoseconds, at most, the second clock of a pair is ahead of the first.
+    """Return an upper bound, in nanoseconds, by which the second clock of each pair is ahead.
 
     Only pairs with messages in both directions have bounds.
     """
@@ -254,9 +253,9 @@ def _pairs(groups: Iterable[_Group]) -> Iterator[tuple[_Process, _Process, int]]
 
 
 def _shortest(start: _Process, bounds: _Bounds) -> dict[_Process, int]:
-    """Return the least sums of bounds from a process to all that are connected with it.
+    """Return the smallest sums of bounds from a process to all processes connected with it.
 
-    A cycle of contradicting bounds has no least sum; the search still ends.
+    If bounds contradict each other, a cycle has no smallest sum; the search still ends.
     """
     sums = {start: 0}
     changed = {start}
@@ -278,7 +277,7 @@ def _skew(than: _Process, lower: int, upper: int) -> Skew:
 
 
 def clock_lines(clocks: Mapping[_Process, Skew]) -> Iterator[str]:
-    """Yield lines that say how far clocks are apart, for clocks more than milliseconds apart."""
+    """Yield lines of text for the report about clocks that differ by more than milliseconds."""
     if not clocks:
         return
     apart = [(node, skew) for (_, node), skew in sorted(clocks.items()) if skew.is_far]

@@ -1,8 +1,8 @@
-"""The judgement of processes while they run and their files grow.
+"""Judge of processes that still run, while their trace files grow.
 
-After each round, the records so far are judged as a trace that ends there. A missing record breaks
-no claim, so a claim that is broken once stays broken; it is reported once. Claims that need the end
-of a process are judged when its end is recorded.
+After each round, the records so far are judged as a trace that ends there. A missing record never
+causes a violation, so a violation that was found stays valid; it is reported once. Claims that need
+the end of a process are judged when its end is recorded.
 """
 
 from collections import Counter
@@ -24,7 +24,7 @@ _B = TypeVar("_B", Violation, Finding)
 
 @attrs.frozen(kw_only=True)
 class LiveProcess:
-    """A process that is judged while it runs, as of the last round.
+    """State of a running process's judgement after the last round.
 
     Attributes:
         records: Number of records that were read.
@@ -41,14 +41,14 @@ class LiveProcess:
 
 @attrs.define(kw_only=True)
 class Round:
-    """What a round of judging has found that earlier rounds had not.
+    """New results of one round of judging: the results that earlier rounds did not have.
 
     Attributes:
         violations: Violations of the claims on machines.
         findings: Violations of the other claims.
         evidence: Evidence for claims across processes.
-        processes: The processes that recorded something.
-        bad: Lines that are no records.
+        processes: The processes that have new records.
+        bad: Lines that are not valid records.
     """
 
     violations: list[Violation] = attrs.field(factory=list)
@@ -59,7 +59,7 @@ class Round:
 
 
 class LiveJudge:
-    """Judges the processes of one folder while files grow; `fsm.frozen` saves and restores it."""
+    """Judge of all processes of one folder while files grow; `fsm.frozen` saves and restores it."""
 
     def __init__(self) -> None:
         self._rests: dict[str, bytes] = {}
@@ -69,14 +69,14 @@ class LiveJudge:
         self._bad: list[BadLine] = []
 
     def take(self, name: str, data: bytes) -> None:
-        """Take the bytes that were added to a file.
+        """Read the bytes that were added to a file, and judge their records.
 
         Args:
             name: Name of the file.
             data: The bytes that follow the ones taken before; a line may be cut in two.
         """
         *lines, rest = (self._rests.get(name, b"") + data).split(b"\n")
-        # The rest of a line that is too long only makes it longer.
+        # If a line is too long already, its remaining bytes are not needed.
         self._rests[name] = rest[: MAX_LINE + 1]
         for line in lines:
             self._lines[name] += 1
@@ -91,7 +91,7 @@ class LiveJudge:
             self._changed.add(process)
 
     def round(self) -> Round:
-        """Judge the records so far and return what earlier rounds had not found."""
+        """Judge the records so far and return the results that earlier rounds did not have."""
         news, self._bad = Round(bad=self._bad), []
         for process in sorted(self._changed):
             self._watched[process].judge(news)
@@ -100,7 +100,7 @@ class LiveJudge:
 
 
 class _Watched:
-    """A process that is judged while it runs; between rounds its judge is kept as bytes."""
+    """Process that is judged while it runs; its judge is stored as bytes between rounds."""
 
     def __init__(self, run: str, node: str) -> None:
         self.process = LiveProcess(run=run, node=node, records=0, is_running=True, unjudged="")
@@ -110,7 +110,7 @@ class _Watched:
         self._reported: Counter[Violation | Finding] = Counter()
 
     def take(self, record: TraceLine) -> None:
-        """Take the next record."""
+        """Pass the next record to the judge of the process."""
         self.process = attrs.evolve(self.process, records=self.process.records + 1)
         if self._kept is not None:
             self._judge, self._kept = restore(self._kept, ProcessJudge), None
@@ -134,7 +134,7 @@ class _Watched:
         self.process = attrs.evolve(self.process, unjudged=reason)
 
     def judge(self, news: Round) -> None:
-        """Judge the records so far and add the new violations and findings to a round."""
+        """Judge the records so far and add the new violations to a round."""
         news.processes.append(self.process)
         so_far, self._end = self._end, None
         if so_far is not None:
@@ -142,7 +142,7 @@ class _Watched:
         elif self._judge is not None:
             news.evidence += self._judge.handed_over()
             self._kept, self._judge = pickle_state(self._judge), None
-            # The end of a copy is the end of a trace that is cut off here.
+            # A copy of the judge is ended, as if the trace were cut off here.
             so_far = restore(self._kept, ProcessJudge).end()
         else:
             return
@@ -151,7 +151,7 @@ class _Watched:
         news.findings += self._new(so_far.findings)
 
     def _new(self, broken: Iterable[_B]) -> Iterator[_B]:
-        """Yield the violations that were not yielded before; equal ones are counted."""
+        """Yield the violations that were not yielded before; duplicates are counted."""
         times: Counter[_B] = Counter()
         for violation in broken:
             times[violation] += 1

@@ -1,20 +1,19 @@
-"""Judges the records of one process, read once, in order: machines, claims and gaps.
+"""Judge of the records of one process, read once, in order: machines, claims and missing records.
 
-A missing record is no proof of a wrong step. Claims are judged by the records up to the first gap
-in their numbers, and not at all if the sink dropped some. The end of a trace is searched for
-unanswered requests only if it is recorded. A record that is there twice is judged once; of two
-different records with one number it is not known which is right, so nothing is judged from there
-on.
+A missing record does not prove a violation. Claims are judged by the records up to the first gap in
+their numbers, and not at all if the process dropped records. The end of a trace is searched for
+unanswered requests only if the end is recorded. A duplicate record is judged once; if two different
+records have one number, it is unknown which is right, so no later record is judged.
 
-Whether the process is a runtime or a message node decides which claims apply. A runtime is
-recognised by the first listener at its Message BUS, near its start. The first records are held back
-until then; if the listener comes later than `_HELD` records, the trace is read again
-(`LateHomeError`), with the address of the runtime known from the start.
+Different claims apply to runtimes and to message nodes. A runtime is recognised by the first
+listener at its Message BUS, near its start. The first records are held back until then; if the
+listener comes later than `_HELD` records, the trace is read again (`LateHomeError`), with the
+address of the runtime known from the start.
 
 A process judges some claims on itself while it runs (`OnlineJudge`): the claims that are declared
-`is_forgetful`. They are decided by the records so far, and unknown history breaks none of them, so
-they may begin at any record. That bounds their memory: after `_MEMORY` records a claim is replaced
-by a new one, which is counted.
+`is_forgetful`. Each of their violations is decided by the records so far, and unknown history
+causes none, so their judges may begin at any record. That limits their memory: after `_MEMORY`
+records a claim's judge is replaced by a new one, which is counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -41,10 +40,10 @@ from specs.errors import ProtoflyError
 from specs.trace import Kind
 
 _HELD: Final = 1000
-"""Records at the start of a process that are held back until its home is known."""
+"""Number of records that are held back until the kind and address of the process are known."""
 
 _SOME: Final = 1024
-"""Records between two times at which claims forget what is old."""
+"""Number of records after which claims forget old messages again."""
 
 _UNANSWERED: Final = "the final answer to {} is not recorded, nor that there was none"
 
@@ -52,11 +51,11 @@ _Handler: TypeAlias = Callable[[TraceLine], None]
 
 
 class DisorderError(ProtoflyError):
-    """Records came out of order: sort them, then judge."""
+    """Error: records are out of order, and must be sorted before they are judged."""
 
 
 class LateHomeError(DisorderError):
-    """A record says late that its process is a runtime: judge again with that address.
+    """Error: a record reveals late that its process is a runtime; judge again with its address.
 
     Attributes:
         process: Run and node.
@@ -71,18 +70,18 @@ class LateHomeError(DisorderError):
 
 @attrs.frozen
 class ProcessJudgement:
-    """The judgement of one process.
+    """Result of judging the records of one process.
 
     Attributes:
-        summary: What is compared with other processes.
+        summary: The facts that are compared with other processes.
         findings: Violations of claims that need no other process.
         evidence: Evidence for the claims that need other processes.
-        entities: The judgements of the entities of its machines; of the entities that are over
+        entities: The judgements of the entities of its machines; of the finished entities
             without a violation, only the last ones.
         missing: The records that are missing.
         unanswered: Requests without a final answer.
-        entity_counts: How many entities each machine has.
-        used: How often each step was made (`Machines.used`).
+        entity_counts: Number of entities of each machine.
+        used: Number of transitions of each kind (`Machines.used`).
         stays: How often entities stayed in a state for how long (`Machines.stays`).
     """
 
@@ -99,14 +98,14 @@ class ProcessJudgement:
 
 
 def home_of(record: TraceLine) -> str | None:
-    """Return the address of the runtime if a record names it."""
+    """Return the address of the process's runtime if a record reveals it, or None."""
     if record.k == Kind.TABLE and record.table == LISTENERS and record.actor == BUS:
         return runtime_of(record.key or "")
     return None
 
 
 def _is_of_node(record: TraceLine) -> bool:
-    """Return whether a record shows that its process is a message node."""
+    """Return whether a record reveals that its process is a message node."""
     return record.table == "components" and is_backend(record.key or "")
 
 
@@ -117,12 +116,12 @@ _CLAIMS: Final[Mapping[Place, Sequence[Claim]]] = {
         for place in (Place.RUNTIME, Place.NODE)
     },
 }
-"""The claims on the processes of each place; a process that may be either has none."""
+"""Claims to judge for each kind of process; none if the kind is unknown."""
 
 
 @lru_cache(maxsize=4096)
 def _methods_of(place: Place, sort: fold.Sort) -> Sequence[tuple[int, str]]:
-    """Return the methods that take records of a sort, each with the index of its part of the judge.
+    """Return the methods that handle a sort of records, each with the index of its object.
 
     The result is cached: trying the routes of all claims for each process would take a third of the
     time in which a short trace is judged.
@@ -138,7 +137,7 @@ def _methods_of(place: Place, sort: fold.Sort) -> Sequence[tuple[int, str]]:
 
 
 class ProcessJudge:
-    """Judges one run of one process while its records are read."""
+    """Judge of one run of one process, fed record by record."""
 
     def __init__(
         self,
@@ -148,7 +147,7 @@ class ProcessJudge:
         *,
         is_sorted: bool = False,
     ) -> None:
-        """Begin.
+        """Prepare the judge.
 
         Args:
             run: Run of the process.
@@ -174,11 +173,11 @@ class ProcessJudge:
             self._begin(home)
 
     def take(self, record: TraceLine) -> None:
-        """Take the next record.
+        """Judge the next record.
 
         Raises:
-            DisorderError: It is not the next.
-            LateHomeError: It says what had to be known before.
+            DisorderError: The record is out of order.
+            LateHomeError: The record reveals late that the process is a runtime.
         """
         if not self._is_sorted and self._last is not None and record.ln <= self._last.ln:
             raise DisorderError("a record came after one with its number, or a greater one")
@@ -201,11 +200,11 @@ class ProcessJudge:
         self._last = record
 
     def _begin(self, home: str | None) -> None:
-        """Create the claims, now that the home is known, and apply them to the held records."""
+        """Create the claims for the kind of process, and apply them to the records held back."""
         held, self._held = self._held or [], None
         process = self._process = Process(self._process.run, self._process.node, home)
         if home is None and self._is_cut and not any(map(_is_of_node, held)):
-            # Unknown: the record that would decide it may be missing.
+            # The kind of process is unknown: the record that would decide it may be missing.
             return
         self._place = Place.NODE if home is None else Place.RUNTIME
         self._claims = [claim(process) for claim in _CLAIMS[self._place]]
@@ -230,12 +229,12 @@ class ProcessJudge:
                 recent.forget()
 
     def handed_over(self) -> list[Evidence]:
-        """Return the evidence added since the last call; `end` returns the rest."""
+        """Return the evidence added since the last call; `end` returns the remaining evidence."""
         handed_over, self._process.evidence = self._process.evidence, []
         return handed_over
 
     def end(self) -> ProcessJudgement:
-        """Return the judgement; no more records follow."""
+        """Return the judgement of the process; no more records follow."""
         if self._held is not None:
             self._is_cut = self._is_cut or self._last is None or self._last.k != Kind.END
             self._begin(None)
@@ -244,7 +243,7 @@ class ProcessJudge:
         is_whole = not node.flaws - {Flaw.NO_START}
         process.end = self._last if is_whole else None
         if Flaw.DROPPED in node.flaws:
-            # It is not known where records are missing: only steps are judged.
+            # Where records are missing is unknown: only state machine transitions are judged.
             process, self._claims = Process(node.run, node.node, None), []
         for claim in self._claims:
             claim.end()
@@ -277,7 +276,7 @@ class ProcessJudge:
 
 
 def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -> Iterator[Finding]:
-    """Judge the evidence of all processes, claim by claim and key by key.
+    """Judge the claims that compare several processes, by the evidence of all processes.
 
     Args:
         evidence: Evidence in any order.
@@ -292,12 +291,12 @@ def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -
 
 
 _MEMORY: Final = 10_000
-"""Records after which a claim starts anew (ours: at most some 3 MB for each claim)."""
+"""Number of records after which a claim's judge is replaced (our choice: some 3 MB per claim)."""
 
 
 @attrs.define
 class _Watch:
-    """A claim, the object that judges it, and the number of records that object has taken."""
+    """Claim with the object that judges it, and the number of records that this object has read."""
 
     claim: Claim
     judge: ProcessClaim
@@ -305,15 +304,15 @@ class _Watch:
 
 
 class OnlineJudge:
-    """Judges the records of one process as they come; not thread-safe.
+    """Judge of the records of one process while it runs; not thread-safe.
 
     Attributes:
-        machines: The machines whose steps must be recorded.
-        forgotten: How often a claim was replaced by a new one.
+        machines: The machines whose transitions must be recorded.
+        forgotten: How often a claim's judge was replaced by a new one.
     """
 
     def __init__(self, node: str, home: str | None) -> None:
-        """Begin.
+        """Prepare the judge.
 
         Args:
             node: Name of the process.
@@ -331,7 +330,7 @@ class OnlineJudge:
         self._handlers: dict[fold.Sort, tuple[tuple[_Watch, str], ...]] = {}
 
     def take(self, record: TraceLine) -> Sequence[Finding]:
-        """Take the next record and return the claims that it breaks."""
+        """Judge the next record and return the violations that it causes."""
         sort = fold.sort_of(record)
         handlers = self._handlers.get(sort)
         if handlers is None:

@@ -1,21 +1,21 @@
-"""The reference judge of the steps of machines; the Spark job must agree with it.
+"""Reference judge of the state machine transitions in traces; the Spark job must agree with it.
 
-Records are judged per entity (run, node, machine, key) in the order of `ln`; records
-with the same `ln`, which an unflawed trace does not have, in the order of k, op, old,
-new, cause. What each claim means stands at `fsm.judge.trace_line.Claim`, what makes a trace
-incomplete at `Flaw`.
+Records are judged per entity (run, node, machine, key) in the order of `ln`, their number. Records
+with equal `ln`, which occur in faulty traces only, are ordered by k, op, old, new, cause. The
+claims are explained at `fsm.judge.trace_line.Claim`, the reasons for an incomplete trace at `Flaw`.
 
-* One record can break several claims: each counts, the first in the order of `CLAIMS` is shown.
-* `ends_at_rest` is broken by the last step of the entity.
-* A refused record has no place in the order of steps: it moved nothing.
-* An entity whose history may end where it is may begin a new one under the same key: then
-  a step that leaves `[*]` is no gap.
-* A missing record is no proof of a wrong step. Where records are missing (a hole in the
-  `ln`; the whole trace, if some were dropped), what rests on their absence is not judged:
-  `starts_at_initial` with a hole before, `no_gap_between_steps` with one between,
-  `ends_at_rest` with one after. The trace is incomplete anyway.
-* A trace is `violations` if any claim is broken; else `incomplete` if a node's trace
-  has a flaw, a line had to be quarantined, or there is no record at all; else
+* One record can violate several claims: each counts, and the first one in the order of
+  `CLAIMS` is displayed.
+* `ends_at_rest` is violated by the last transition of the entity.
+* A refused trigger is not part of the sequence of transitions: it changed no state.
+* An entity whose state may be the last one may begin again under the same key: then a
+  transition from `[*]` is no gap.
+* A missing record does not prove a wrong transition. Where records are missing (a hole in
+  the `ln`; the whole trace, if some were dropped), the claims that depend on their absence are
+  not judged: `starts_at_initial` with a hole before, `no_gap_between_steps` with a hole between,
+  `ends_at_rest` with a hole after. The trace is incomplete in any case.
+* A trace is `violations` if any claim is violated; else `incomplete` if a node's trace
+  has a flaw, a line had to be quarantined, or the trace has no record at all; else
   `conformant`. An entity is judged likewise, by its own records and its node's flaws.
 """
 
@@ -33,12 +33,12 @@ from fsm.table import Table
 from specs.trace import ABSENT, Kind, Op
 
 WINDOW: Final = 5
-"""Number of an entity's records that are shown before a violation."""
+"""Number of an entity's earlier records that are displayed with a violation."""
 
 
 @attrs.frozen(slots=True, order=True)
 class EntityId:
-    """An entity of a trace."""
+    """Identity of a state machine entity in a trace."""
 
     run: str
     node: str
@@ -48,7 +48,7 @@ class EntityId:
 
 @attrs.frozen
 class TimelineStep:
-    """A state record, as a timeline shows it."""
+    """Record of a state machine transition, as a timeline displays it."""
 
     ln: int
     t: float
@@ -59,16 +59,16 @@ class TimelineStep:
 
 @attrs.frozen(slots=True)
 class Violation:
-    """One claim on the states of a machine, broken by one record.
+    """Violation of a claim on state machines by one record.
 
     Attributes:
         entity: The entity that the record is about.
-        claim: The claim that it breaks.
+        claim: The claim that the record violates.
         ln: Number of the record in the node's trace.
-        expected: What would have kept the claim, as half a sentence.
+        expected: The expected record, as half a sentence.
         record: The record.
         actor: The component that wrote it.
-        why: The component's reason for it.
+        why: The component's reason for the transition.
         before: The entity's records before it, oldest first.
     """
 
@@ -84,13 +84,13 @@ class Violation:
 
 @attrs.frozen(slots=True)
 class EntityJudgement:
-    """The judgement of one entity.
+    """Verdict on one entity, with its violations.
 
     Attributes:
         entity: The entity.
-        verdict: Its own violations before its node's flaws.
+        verdict: The verdict; the entity's violations take precedence over its node's flaws.
         violations: All of them, by `ln`, then by the order of the claims.
-        steps: Number of its steps.
+        steps: Number of its transitions.
     """
 
     entity: EntityId
@@ -100,20 +100,20 @@ class EntityJudgement:
 
     @property
     def first(self) -> Violation | None:
-        """The first violation; None: there is none."""
+        """The first violation; None: no claim is violated."""
         return self.violations[0] if self.violations else None
 
 
 @attrs.frozen(slots=True)
 class NodeJudgement:
-    """The judgement of one node's trace as a whole.
+    """Completeness of the trace of one process.
 
     Attributes:
         run: Run of the process.
         node: Name of the process.
         records: Number of its records.
-        flaws: The reasons why it is incomplete; empty: it is complete.
-        holes: The `ln` behind which records are missing.
+        flaws: The reasons why the trace is incomplete; empty: it is complete.
+        holes: The `ln` after which records are missing.
         missing: Number of missing records.
         doubled: Number of records whose number another record has, too.
     """
@@ -127,13 +127,13 @@ class NodeJudgement:
     doubled: int = attrs.field(default=0, eq=False)
 
     def is_whole(self, since: int) -> bool:
-        """Return whether no record is missing behind the record with a number."""
+        """Return whether no record is missing after the record with a given number."""
         return Flaw.DROPPED not in self.flaws and all(hole < since for hole in self.holes)
 
 
 @attrs.frozen(slots=True)
 class Judgement:
-    """The judgement of a trace.
+    """Verdict on a whole trace, with the verdicts on its entities and processes.
 
     Attributes:
         verdict: The overall verdict.
@@ -154,14 +154,14 @@ class Judgement:
 
     @property
     def by_claim(self) -> Mapping[Claim, int]:
-        """Violations of each broken claim."""
+        """Number of violations of each violated claim."""
         return Counter(broken.claim for broken in self.violations)
 
 
 def judgement_of(
     nodes: Sequence[NodeJudgement], entities: Sequence[EntityJudgement], quarantined: int
 ) -> Judgement:
-    """Combine the judgements of processes and entities into one.
+    """Combine the judgements of processes and entities into one judgement of the trace.
 
     Args:
         nodes: The judgements of the traces.
@@ -176,7 +176,7 @@ def judgement_of(
 
 
 def order_of(record: TraceLine) -> tuple[str, str, int, str, str, str, str, str]:
-    """Return the sort key of a record among all records, also for numbers that occur twice."""
+    """Return the key by which records are sorted, also if two have the same number."""
     fields = (record.op, record.old, record.new, record.cause)
     op, old, new, cause = (text or "" for text in fields)
     return record.run, record.node, record.ln, record.k, op, old, new, cause
@@ -186,7 +186,7 @@ _RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
 
 
 def verdict_of(*, violations: bool, whole: bool) -> Verdict:
-    """Return the verdict: violations before incomplete before conformant.
+    """Return the verdict for a trace or an entity: violations take precedence over missing records.
 
     Args:
         violations: Whether a claim is broken.
@@ -198,14 +198,14 @@ def verdict_of(*, violations: bool, whole: bool) -> Verdict:
 
 
 class Machines:
-    """Judges the steps of all entities of one process while its records are read.
+    """Judge of the transitions of all entities of one process, fed record by record.
 
     Attributes:
-        used: How often each step was made: machine, state left, trigger, state entered.
+        used: Number of transitions of each kind: machine, old state, trigger, new state.
         stays: How often entities stayed in a state for a time before they left it: machine, state,
             and class of the time, as `stay_of` returns it.
         counts: Number of entities of each machine so far.
-        kept: Number of entities that are remembered at least; older ones that are over are
+        kept: Minimum number of entities that are remembered; older ones that are finished are
             forgotten.
     """
 
@@ -224,11 +224,11 @@ class Machines:
         self._hole = -1
 
     def doubt(self) -> None:
-        """Note that unknown records are missing behind the last one."""
+        """Remember that an unknown number of records is missing after the last one."""
         self._hole = self._last
 
     def take(self, record: TraceLine) -> None:
-        """Take the next record, of any kind."""
+        """Process the next record, of any kind."""
         if record.ln > self._last + 1:
             self._hole = self._last
         self._last = record.ln
@@ -236,7 +236,7 @@ class Machines:
             self.take_step(record)
 
     def take_step(self, record: TraceLine) -> None:
-        """Take the next record of a step, made or refused, without a check for gaps."""
+        """Process the next transition, made or refused, without a check for missing records."""
         key = record.machine, record.key
         entity = self._entities.get(key)
         if entity is None:
@@ -255,32 +255,32 @@ class Machines:
                 self.stays[machine, before.new or "", stay_of(record.t - before.t)] += 1
 
     def _forget(self) -> None:
-        """Forget the older entities that are over and without a violation."""
+        """Forget the older entities that are finished and have no violation."""
         for key, entity in list(islice(self._entities.items(), len(self._entities) - self.kept)):
             if entity.is_over:
                 del self._entities[key]
         self._look_at = max(2 * self.kept, 2 * len(self._entities))
 
     def end(self, node: NodeJudgement) -> tuple[EntityJudgement, ...]:
-        """Judge each entity, in order; no more records follow."""
+        """Return the judgements of all entities, sorted; no more records follow."""
         judged = [entity.end(node) for entity in self._entities.values()]
         return tuple(sorted(judged, key=lambda each: each.entity))
 
 
 STEPS_OF_A_STAY: Final = 50
-"""Number of classes of times for each factor of e."""
+"""Number of classes of durations for each factor of e."""
 
 SHORTEST: Final = 1e-9
-"""Upper bound of the class of the shortest times, in seconds."""
+"""Upper bound of the class of the shortest durations, in seconds."""
 
 
 def stay_of(seconds: float) -> int:
-    """Return the class of a time; classes stand for times with an error of 2 %."""
+    """Return the class of a duration on a logarithmic scale; its error is at most 2 %."""
     return round(math.log(max(seconds, SHORTEST)) * STEPS_OF_A_STAY)
 
 
 def seconds_of(stay: int) -> float:
-    """Return the middle of a class of times, in seconds."""
+    """Return the middle of a class of durations, in seconds."""
     return math.exp(stay / STEPS_OF_A_STAY)
 
 
@@ -288,10 +288,10 @@ _MOVES: Final = frozenset({Op.STEP, Op.REFUSED})
 
 
 class _Entity:
-    """The state of one entity while its records are read.
+    """Judge of one entity while its records are read.
 
-    A violation that rests on the absence of records is doubtful (`_doubted`) until it is known that
-    the process dropped none.
+    A violation that depends on the absence of records is uncertain (`_doubted`) until it is known
+    that the process dropped none.
     """
 
     __slots__ = (
@@ -320,11 +320,11 @@ class _Entity:
         self._steps = 0
 
     def take(self, record: TraceLine, hole: int) -> None:
-        """Take the next record of the entity.
+        """Check the next record of the entity against the table.
 
         Args:
             record: The record.
-            hole: Number of the last record behind which records are missing; -1: none are missing.
+            hole: Number of the last record after which records are missing; -1: none are missing.
         """
         if self._table is None:
             self._report_break(Claim.UNKNOWN_MACHINE, record, "a declared machine")
@@ -352,21 +352,21 @@ class _Entity:
         elif (
             step.old != before.new
             and hole < before.ln
-            # An entity that might end where it was may begin anew under the same key.
+            # An entity whose former state may be the last may begin again under the same key.
             and (step.old != ABSENT or before.new not in self._rests)
         ):
             self._doubt(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
 
     @property
     def is_over(self) -> bool:
-        """Whether it is right so far, and its machine has no step from its state."""
+        """True if no violation was found and the entity's state is final in its machine."""
         table, last = self._table, self.before
         if table is None or last is None or self._found or self._doubted:
             return False
         return last.new in self._rests and all(row.old != last.new for row in table.rows)
 
     def end(self, node: NodeJudgement) -> EntityJudgement:
-        """Judge the entity; no more records follow."""
+        """Return the judgement of the entity; no more records follow."""
         last, table = self.before, self._table
         broken = self._found
         if Flaw.DROPPED not in node.flaws:

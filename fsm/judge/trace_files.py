@@ -1,8 +1,8 @@
-"""Traces on disk: finds the files at a path, reads them, and finds gaps in them.
+"""Traces on disk: finds the files at a path, reads them, and detects missing records and traces.
 
-A place is a directory of runs, the folder of one run or of one node in it, or a single
-part; `specs.trace` says how the folders are named. Several places may name the same
-file: it is read once.
+A path may name a directory of runs, the folder of one run or of one node in it, or a single file of
+a trace; `specs.trace` says how the folders are named. Several paths may lead to the same file: it
+is read once.
 """
 
 import gzip
@@ -37,13 +37,13 @@ _CROSSED: Final = frozenset({Op.XMIT, Op.RCV})
 
 @attrs.frozen(slots=True, order=True)
 class Missing:
-    """A record or a trace that is missing.
+    """Missing record or missing trace.
 
     Attributes:
         run: The run whose trace is incomplete, or mentions a participant without a trace.
         node: The process whose trace that is.
         ln: Number of the record before the gap, or that mentions the participant; 0: none.
-        reason: What is missing, as half a sentence.
+        reason: Description of the missing part, as half a sentence.
         is_end: Whether the end of the trace is missing: a process that still runs has none.
     """
 
@@ -55,7 +55,7 @@ class Missing:
 
 
 class Gaps:
-    """Finds the flaws in the trace of one process by the numbers of its records."""
+    """Detects missing and duplicate records of one process by their numbers."""
 
     def __init__(self, run: str, node: str) -> None:
         self._run = run
@@ -72,10 +72,10 @@ class Gaps:
         self._doubled: list[TraceLine] = []
 
     def take(self, record: TraceLine) -> bool:
-        """Take the next record; return whether records before it are missing or ambiguous.
+        """Check a record's number; return whether earlier records are missing or ambiguous.
 
-        Equal records with one number count once. Of two different records with one number it is not
-        known which one the process wrote.
+        Equal records with one number count once. If two different records have one number, it is
+        unknown which of them the process wrote.
         """
         before, ln = self._number, record.ln
         self._number, self._kind = ln, record.k
@@ -99,12 +99,12 @@ class Gaps:
         return ln > before + 1
 
     def pass_over(self, count: int) -> None:
-        """Take several records of no special kind, each with the next number."""
+        """Count several records of no special kind that have consecutive numbers."""
         self._count += count
         self._number += count
 
     def judgement(self) -> NodeJudgement:
-        """Return the judgement on the whole trace; no more records follow."""
+        """Return the judgement on the completeness of the trace; no more records follow."""
         no_end = set() if self._kind == Kind.END else {Flaw.NO_END}
         flaws, holes = frozenset(self._flaws | no_end), tuple(self._holes)
         return NodeJudgement(
@@ -129,7 +129,7 @@ class Gaps:
             self._doubled.clear()
 
     def missing(self) -> Iterator[Missing]:
-        """Yield the flaws; no more records follow."""
+        """Yield the missing records that were detected; no more records follow."""
         self._note_doubled()
         yield from self._found
         last = self._last
@@ -147,16 +147,16 @@ def _numbers(first: int, last: int) -> str:
 
 @attrs.frozen
 class ProcessSummary:
-    """The part of a process's trace that is compared with other processes.
+    """Facts from a process's trace that are compared with the traces of other processes.
 
     Attributes:
         home: Address of the runtime; None: a message node, or it is not recorded.
-        member: Id of the message node in its group; None: it is in none.
-        is_whole: Whether it ended orderly and no record is missing.
+        member: Id of the message node in its group; None: it is in no group.
+        is_whole: Whether the process ended normally and no record is missing.
         itself: Addresses of the process itself.
-        others: Participants that it mentions, each once: address, number of the first record that
-            mentions it, and the role, as part of a sentence.
-        crossings: Some messages that went between it and others.
+        others: Participants that the trace mentions, each once: address, number of the first record
+            that mentions it, and its role, as part of a sentence.
+        crossings: Sample of the messages between this process and others.
     """
 
     run: str
@@ -170,10 +170,10 @@ class ProcessSummary:
 
 
 class ParticipantFinder:
-    """Finds the participants in the records of one process.
+    """Finds the participants of a run that the records of one process mention.
 
     Attributes:
-        stubs: The message node that each stub leads to.
+        stubs: The message node of each stub.
     """
 
     def __init__(self) -> None:
@@ -184,7 +184,7 @@ class ParticipantFinder:
         self._crossed: dict[str, TraceLine] = {}
 
     def take(self, record: TraceLine) -> None:
-        """Take the next record."""
+        """Find the participants that the next record mentions."""
         kind = record.k
         if kind == "msg":
             if record.via not in self._vias:
@@ -224,7 +224,7 @@ class ParticipantFinder:
             self._found.setdefault(record.b, (record, "which a direct link led to"))
 
     def end(self, home: str | None) -> tuple[frozenset[str], list[tuple[str, int, str]]]:
-        """Return the addresses of the process and its other participants (`ProcessSummary`)."""
+        """Return the addresses of the process, and the other participants that it mentions."""
         found = self._found
         for stub, record in self._crossed.items():
             node = self.stubs.get(stub)
@@ -236,7 +236,7 @@ class ParticipantFinder:
 
 
 def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
-    """Return, by participant, the missing trace of a run: no trace has sent what arrived from it.
+    """Return missing traces of runs: no trace has the sending of messages that arrived elsewhere.
 
     A participant without any trace is found by `untraced_participants`. A participant whose trace
     is known to lack records is not reported here.
@@ -247,7 +247,7 @@ def unsent(processes: Sequence[ProcessSummary]) -> dict[str, Missing]:
     sent = {
         crossing.key for process in processes for crossing in process.crossings if crossing.is_sent
     }
-    # The rank below which each participant kept all crossings it sent, if its traces are whole.
+    # Rank below which each participant kept all messages it sent, if its traces are complete.
     kept: dict[str, int] = {}
     for process in processes:
         limit = _limit(process.crossings) if process.is_whole else 0
@@ -281,11 +281,11 @@ def _limit(crossings: Sequence[Crossing]) -> int:
 # The manifest of a run: its participants, listed by the process that started it.
 
 SCHEMA: Final = "protofly.manifest/1"
-"""Name and version of the manifest's format."""
+"""Name and version of the format of manifests."""
 
 
 class ManifestError(ProtoflyError):
-    """A file is not a manifest: correct it."""
+    """Error: a file is not a valid manifest, and must be corrected."""
 
     def __init__(self, place: Path, reason: str) -> None:
         super().__init__(f"cannot use the manifest {place}: {reason}")
@@ -293,7 +293,7 @@ class ManifestError(ProtoflyError):
 
 @attrs.frozen(field_transformer=add_checks)
 class Participant:
-    """A process that took part in a run.
+    """Process that took part in a run, according to the manifest.
 
     Attributes:
         address: Address of the runtime or the message node.
@@ -316,7 +316,7 @@ class Participant:
 
 @attrs.frozen
 class Manifest:
-    """The participants of a run."""
+    """List of the participants of a run, written by the process that started it."""
 
     participants: tuple[Participant, ...]
 
@@ -364,7 +364,7 @@ def untraced_participants(
     untraced: Collection[str] = (),
     manifest: Manifest | None = None,
 ) -> Iterator[Missing]:
-    """Yield participants without a trace, according to the manifest and the traces.
+    """Yield the participants without a trace, according to the manifest and the traces.
 
     Args:
         processes: The summaries, sorted.
@@ -387,7 +387,7 @@ def untraced_participants(
 
 
 def read_manifest(place: Path) -> Manifest:
-    """Read a manifest.
+    """Read the file of a manifest.
 
     Raises:
         ManifestError: The file cannot be read, or is no manifest.
@@ -403,10 +403,10 @@ def read_manifest(place: Path) -> Manifest:
 
 
 def _manifest(content: object) -> Manifest:
-    """Read a manifest.
+    """Decode a manifest from JSON.
 
     Raises:
-        BadMessageError: It is none; says why, as half a sentence.
+        BadMessageError: It is no manifest; the reason is half a sentence.
     """
     if not isinstance(content, dict) or content.get("schema") != SCHEMA:
         raise BadMessageError(f'it is no object with "schema": "{SCHEMA}"')
@@ -458,21 +458,21 @@ def _check_names(content: Mapping[str, object], known: AbstractSet[str], where: 
 _Writer: TypeAlias = tuple[str, str]
 
 _CUT: Final = b" ... (cut)"
-"""Marks the end of a line that was cut: it makes the line too long and invalid as JSON."""
+"""End of a line that was cut: it makes the line too long and invalid as JSON."""
 
 _KEPT_OF_BAD_LINE: Final = 1000
-"""Number of bytes kept of a line that is no record."""
+"""Number of bytes kept of a line that is not a valid record."""
 
 
 class TraceFileError(ProtoflyError):
-    """A path has no trace, or the trace cannot be read."""
+    """Error: a path has no trace, or its trace cannot be read."""
 
 
 class PackedRestError(ProtoflyError):
-    """The rest of a gzip file is damaged or missing.
+    """Error: the remaining part of a gzip file is damaged or missing.
 
     Attributes:
-        reason: As half a sentence.
+        reason: The reason, as half a sentence.
     """
 
     def __init__(self, reason: str) -> None:
@@ -492,11 +492,11 @@ def unreadable(name: str, reason: Exception) -> TraceFileError:
 
 @attrs.frozen
 class BadLine:
-    """A line that is no record.
+    """Line of a trace that is not a valid record.
 
     Attributes:
         line: Its number, from 1.
-        reason: As half a sentence.
+        reason: The reason, as half a sentence.
         text: The beginning of the line; bytes that are no UTF-8 are replaced.
     """
 
@@ -507,7 +507,7 @@ class BadLine:
 
 
 def read_numbered(file: str, number: int, line: bytes) -> TraceLine | BadLine:
-    """Read a line as a record, or as a bad line.
+    """Decode a line of a file; return a record, or a bad line if it is invalid.
 
     Args:
         file: Name of its file.
@@ -521,14 +521,14 @@ def read_numbered(file: str, number: int, line: bytes) -> TraceLine | BadLine:
 
 
 class Part(Protocol):
-    """A file of a trace."""
+    """File of a trace, in any format, as a source of records."""
 
     @property
     def name(self) -> str:
-        """Path or URL."""
+        """The path or URL of the file."""
 
     def lines(self) -> Iterator[TraceLine | BadLine]:
-        """Yield each line as a record or a bad line.
+        """Yield each line of the file as a record, or as a bad line if it is invalid.
 
         Raises:
             TraceFileError: The file cannot be read.
@@ -540,7 +540,7 @@ _P = TypeVar("_P", bound=Part)
 
 @attrs.frozen
 class LinesPart:
-    """A trace file in JSON Lines, possibly compressed with gzip.
+    """Trace file in JSON Lines, possibly compressed with gzip.
 
     Attributes:
         name: Path or URL.
@@ -551,7 +551,7 @@ class LinesPart:
     opened: Callable[[], BinaryIO]
 
     def lines(self) -> Iterator[TraceLine | BadLine]:
-        """Yield each line as a record or a bad line; a truncated gzip file ends with a bad line.
+        """Yield each line as a record or a bad line; a damaged gzip file ends with a bad line.
 
         Raises:
             TraceFileError: The file cannot be read.
@@ -564,13 +564,13 @@ class LinesPart:
             yield BadLine(self.name, number + 1, exc.reason, "")
 
     def blocks(self, size: int = 1 << 16) -> Iterator[bytes]:
-        """Yield blocks of whole lines.
+        """Yield the contents of the file as blocks of whole lines.
 
         Args:
             size: Approximate size of a block in bytes.
 
         Raises:
-            PackedRestError: From here on a packed file is damaged.
+            PackedRestError: The compressed file is damaged after the blocks yielded so far.
             TraceFileError: The file cannot be read.
         """
         try:
@@ -594,7 +594,7 @@ def lines_of(block: bytes) -> list[bytes]:
 
 
 def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Yield pieces of a file as whole lines, and last the unfinished line.
+    """Yield the contents of a file in blocks of whole lines, and last the unfinished line.
 
     A line that is too long is cut so that it is not read as a record.
     """
@@ -618,7 +618,7 @@ def whole_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _cut(lines: bytes) -> bytes:
-    """Cut lines that are too long."""
+    """Return lines with those that are too long cut off and marked."""
     if len(lines) <= MAX_LINE or all(len(each) <= MAX_LINE for each in lines.split(b"\n")):
         return lines
     parts = (
@@ -628,10 +628,10 @@ def _cut(lines: bytes) -> bytes:
 
 
 def _unpack(file: BinaryIO, size: int) -> Iterator[bytes]:
-    """Yield the whole lines of a gzip file, and last the unfinished line.
+    """Decompress a gzip file; yield blocks of whole lines, and last the unfinished line.
 
     Raises:
-        PackedRestError: From here on it is damaged.
+        PackedRestError: The file is damaged after the blocks yielded so far.
     """
     source = gzip.GzipFile(fileobj=file)
     try:
@@ -641,28 +641,28 @@ def _unpack(file: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 class _Numbers:
-    """The numbers of the records in the lines of a file, stored as ranges.
+    """Index from record numbers to lines of a file, stored as ranges.
 
     Attributes:
-        least: The least number; 0: there is none.
-        most: The greatest.
-        is_in_order: Whether each is greater than the one before it.
+        least: The smallest number; 0: the file has no record.
+        most: The greatest number.
+        is_in_order: Whether each number is greater than the previous one.
     """
 
     def __init__(self) -> None:
         self.least = self.most = 0
         self.is_in_order = True
         self._line = self._last = 0
-        # Of each run the first line, the number there, and how many lines it has.
+        # For each range of numbers: its first line, its first number, its count of lines.
         self._runs = array("q")
 
     def skip(self) -> None:
-        """Note a line that is no record."""
+        """Count a line that is not a valid record."""
         self._line += 1
         self._last = 0
 
     def add(self, ln: int) -> None:
-        """Note the record of the next line."""
+        """Add the record of the next line to the index."""
         self._line += 1
         if self._last and ln == self._last + 1:
             self._runs[-1] += 1
@@ -675,7 +675,7 @@ class _Numbers:
         self._last = ln
 
     def line_of(self, ln: int) -> int | None:
-        """Return the first line that has a number, or None."""
+        """Return the first line that has a record with this number, or None."""
         runs = iter(self._runs)
         for line, first, count in zip(runs, runs, runs, strict=True):
             if first <= ln < first + count:
@@ -684,11 +684,11 @@ class _Numbers:
 
 
 class Reading:
-    """The files of a trace, which may be read several times.
+    """Reader for all files of a trace, which can read them several times and locate records.
 
     Attributes:
         count: Number of records in the last reading.
-        bad: The lines that are no records.
+        bad: The lines that are not valid records.
     """
 
     def __init__(self, parts: Iterable[Part]) -> None:
@@ -702,7 +702,7 @@ class Reading:
         self._all: dict[str, _Numbers] = {}
 
     def records(self) -> Iterator[TraceLine]:
-        """Yield the records file by file.
+        """Yield the records of all files, file by file.
 
         Raises:
             TraceFileError: A file cannot be read.
@@ -744,7 +744,7 @@ class Reading:
 
     @property
     def named(self) -> Iterator[tuple[_Writer, str, bool]]:
-        """The run and node in the name of each file's folder, the file, whether it has records."""
+        """Yield for each file: run and node from its folder's name, the file, if it has records."""
         for name, numbers in self._all.items():
             writer = writer_of(name)
             if writer is not None:
@@ -752,11 +752,11 @@ class Reading:
 
     @property
     def writers(self) -> AbstractSet[_Writer]:
-        """Run and node of each process that has a record."""
+        """The run and name of each process that has a record."""
         return self._numbers.keys()
 
     def place(self, run: str, node: str, ln: int) -> tuple[str, int] | None:
-        """Return the file and the line of a record, or None if it was not read.
+        """Return the file and the line number of a record, or None if it was not read.
 
         Args:
             run: The run.
@@ -795,12 +795,12 @@ class Reading:
 
 
 def _place(record: TraceLine) -> tuple[int, str, str, str, str, str]:
-    """Return the sort key of a record among those of its process."""
+    """Return the key by which records of one process are sorted."""
     return order_of(record)[2:]
 
 
 def parts_in(places: Iterable[Path]) -> list[LinesPart]:
-    """Return the files at all paths, each once.
+    """Return the trace files at all paths, each once.
 
     Raises:
         TraceFileError: There is no trace at a place.
@@ -813,7 +813,7 @@ def parts_in(places: Iterable[Path]) -> list[LinesPart]:
 
 
 def local_part(name: str) -> LinesPart:
-    """Return a file of this machine."""
+    """Return a trace file on this machine, as a source of records."""
     return LinesPart(name, lambda: Path(name).open("rb"))
 
 
@@ -830,12 +830,12 @@ def _files(place: Path) -> list[Path]:
 
 
 def is_inside(file: Path, place: Path) -> bool:
-    """Return whether a path is a file that really lies in a folder, not behind a link out of it."""
+    """Return whether a file really lies in a folder, not behind a symbolic link out of it."""
     return file.is_file() and file.resolve().is_relative_to(place.resolve())
 
 
 def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
-    """Return the processes whose files have no record, each with one of its files.
+    """Return the processes that have trace files, but no record in them, each with one file.
 
     Args:
         readings: All files of a trace.
@@ -849,7 +849,7 @@ def silent(readings: Sequence[Reading]) -> dict[_Writer, str]:
 
 
 def folders_of(parts: Iterable[_P]) -> list[list[_P]]:
-    """Group files by folder; mostly a folder is the trace of one process.
+    """Return files grouped by folder; a folder usually has the trace of one process.
 
     Args:
         parts: The files, in any order.

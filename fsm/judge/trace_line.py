@@ -1,11 +1,11 @@
-"""One line of a trace, and the vocabulary that its judges share.
+"""Line of a trace, and the vocabulary that all judges of traces share.
 
-`fsm.judge.replay` and the Spark job judge the same lines by the same rules; what both need
-stands here. A line is good when it is a JSON object, carries every field of the stamp
-(`specs.trace.Stamp`), and every field it has of the stamp and the fact
-(`specs.trace.Fact`) is of that field's type; null is as good as not there. A state
-record must say which machine and entity, and as a step also `old`, `new` and `cause`.
-Undeclared fields are ignored. Anything else is quarantined, not judged.
+`fsm.judge.replay` and the Spark job judge the same lines by the same rules; this file has the
+definitions that both need. A valid line is a JSON object with every field of the stamp
+(`specs.trace.Stamp`), and each field of the stamp and the fact (`specs.trace.Fact`) has that
+field's type; null counts as absent. A record of a state machine must name machine and entity, and
+for a transition also `old`, `new` and `cause`. Undeclared fields are ignored. Other lines are
+quarantined, not judged.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -25,24 +25,24 @@ from specs.jsonvalue import Json
 from specs.trace import Fact, Kind, Op, Stamp
 
 MAX_LINE: Final = 1 << 20
-"""Bytes of a line at most (ours); processes write some hundred."""
+"""Largest number of bytes of a line (our choice); processes write some hundred."""
 
 _Scalar: TypeAlias = type[str] | type[int] | type[float]
 
 
 class Claim(StrEnum):
-    """A claim that a trace of states must keep; in this order at one record.
+    """Rule that the state machine records of a trace must obey; listed by precedence.
 
     Attributes:
-        DECLARED_STEP: The machine's table has the row (old, cause, new).
-        STARTS_AT_INITIAL: The first step of an entity leaves `[*]`.
-        NO_GAP_BETWEEN_STEPS: Any other step leaves the state that the step before it
-            entered; or `[*]`, if the history before may end there.
-        ENDS_AT_REST: In a trace that has its end, the last step of an entity enters a
+        DECLARED_STEP: The machine's table has the transition (old, cause, new).
+        STARTS_AT_INITIAL: The first transition of an entity leaves `[*]`.
+        NO_GAP_BETWEEN_STEPS: Any other transition leaves the state that the previous one
+            entered; or `[*]`, if the entity may have ended in that state.
+        ENDS_AT_REST: In a trace that has its end, the last transition of an entity enters a
             state that may end.
-        REFUSED_STEP: No entity was asked for an undeclared step.
+        REFUSED_STEP: No entity got a trigger that its table does not allow.
         UNKNOWN_MACHINE: The machine is declared; if it is not, DECLARED_STEP and
-            ENDS_AT_REST say nothing, and the others hold as ever.
+            ENDS_AT_REST are not judged, and the others are judged as usual.
     """
 
     DECLARED_STEP = "declared_step"
@@ -54,7 +54,7 @@ class Claim(StrEnum):
 
 
 CLAIMS: Final = tuple(Claim)
-"""All claims on the states of machines, in their order."""
+"""All rules for state machine records, in the order of precedence."""
 
 STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
     {
@@ -66,17 +66,17 @@ STEP_TEXTS: Final[Mapping[Claim, str]] = MappingProxyType(
         Claim.UNKNOWN_MACHINE: "Every machine in the trace is declared.",
     }
 )
-"""The statement of each claim."""
+"""Statement of each rule for state machine records, for reports."""
 
 
 class Flaw(StrEnum):
-    """The reason why the trace of one node, sorted by `ln`, is incomplete.
+    """Reason why the trace of one node, sorted by `ln`, is incomplete.
 
     Attributes:
         NO_START: Its first record is not `start`.
-        NO_END: Its last record is not `end`: the process did not end orderly.
-        GAP: Its `ln` are not 1, 2, 3, ... without a hole or a double.
-        DROPPED: It has a `dropped` record: the sink could not keep up.
+        NO_END: Its last record is not `end`: the process did not end normally.
+        GAP: Its `ln` are not 1, 2, 3, ... without a hole or a duplicate.
+        DROPPED: It has a `dropped` record: the disk was slower than the process.
     """
 
     NO_START = "no_start"
@@ -86,10 +86,10 @@ class Flaw(StrEnum):
 
 
 class Verdict(StrEnum):
-    """The verdict on a trace: violations before incomplete before open before conformant.
+    """Verdict on a trace; `violations` takes precedence, then `incomplete`, then `open`.
 
     Attributes:
-        OPEN: Nothing is broken or missing so far; the trace is still written.
+        OPEN: No violation and nothing missing so far; the trace is still written.
     """
 
     CONFORMANT = "conformant"
@@ -99,10 +99,10 @@ class Verdict(StrEnum):
 
 
 class BadTraceLineError(ProtoflyError):
-    """A line of a trace cannot be read: quarantine it.
+    """Error: a line of a trace is invalid, and must be quarantined.
 
     Attributes:
-        reason: Which rule it breaks, as half a sentence.
+        reason: The rule that the line breaks, as half a sentence.
     """
 
     def __init__(self, reason: str) -> None:
@@ -112,7 +112,7 @@ class BadTraceLineError(ProtoflyError):
 
 @attrs.define(order=False, unsafe_hash=True)
 class TraceLine:
-    """The fields of a record by which it is judged; `specs.trace` explains them.
+    """Record of a trace with the fields that judges use; `specs.trace` explains the fields.
 
     A line does not change once it is read. The class is not frozen, since that would double the
     time to make one.
@@ -162,17 +162,17 @@ class TraceLine:
 
     @property
     def is_step(self) -> bool:
-        """Whether an entity moved."""
+        """True if the record is a state machine transition."""
         return self.k == Kind.STATE and self.op == Op.STEP
 
     @property
     def is_refused(self) -> bool:
-        """Whether an entity was asked for an undeclared step."""
+        """True if the record is a trigger that the table of the machine did not allow."""
         return self.k == Kind.STATE and self.op == Op.REFUSED
 
 
 def wire_name(field: str) -> str:
-    """Return the name that a field of `Fact` or `Stamp` has in the trace (`from_` is `from`)."""
+    """Return the name that a field of a Python class has in the trace (`from_` is `from`)."""
     return field.removesuffix("_")
 
 
@@ -187,13 +187,13 @@ FIELDS: Final[Mapping[str, _Scalar]] = {
     wire_name(field.name): _scalar(field.type)
     for field in (*attrs.fields(Stamp), *attrs.fields(Fact))
 }
-"""The type of each declared field of a record, by the field's name in the trace."""
+"""Type of each field that a record may have, by the field's name in the trace."""
 
 _INT64: Final = 2**63
-"""Whole numbers of a trace fit into 64 bits."""
+"""Limit of whole numbers in a trace, which must fit into 64 bits."""
 
 _JUDGED: Final = {wire_name(field.name): field.name for field in attrs.fields(TraceLine)}
-"""The fields by which a record is judged, by their names in the trace."""
+"""Fields that judges use, by their names in the trace."""
 
 _OF_STAMP, _OF_FACT = (
     tuple((wire_name(field.name), field.name) for field in attrs.fields(cls))
@@ -209,10 +209,10 @@ _STATE_FIELDS: Final = {
 
 
 def read_line(text: str | bytes) -> TraceLine:
-    """Read one line of a trace.
+    """Decode one line of a trace into a record.
 
     Raises:
-        BadTraceLineError: It is no record.
+        BadTraceLineError: It is no valid record.
     """
     if len(text) > MAX_LINE:
         raise BadTraceLineError(f"it has more than {MAX_LINE:,} bytes")
@@ -226,7 +226,7 @@ def read_line(text: str | bytes) -> TraceLine:
 
 
 def read_record(record: Mapping[str, object]) -> TraceLine:
-    """Read one decoded record.
+    """Convert one decoded JSON object into a record.
 
     Raises:
         BadTraceLineError: A field is missing or of the wrong type.
@@ -250,7 +250,7 @@ def _check_present(record: Mapping[str, object], names: Iterable[str]) -> None:
 
 
 def _fields(record: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields by which a record is judged; check all declared fields."""
+    """Return the fields of a JSON object that judges use, after checking all declared fields."""
     fields: dict[str, object] = {}
     for name, value in record.items():
         kind = FIELDS.get(name)
@@ -277,7 +277,7 @@ def _check_field(name: str, value: object, kind: _Scalar) -> object:
 
 
 def needed_fields(kind: str, op: str | None) -> Sequence[str] | None:
-    """Return the fields that a record of a kind must have, or None if there is no such kind.
+    """Return the fields that a record of a kind must have, or None if the kind is unknown.
 
     Args:
         kind: The field `k` of the record.
@@ -292,7 +292,7 @@ def needed_fields(kind: str, op: str | None) -> Sequence[str] | None:
 
 
 def are_records(columns: Mapping[str, Sequence[object]]) -> bool:
-    """Return whether decoded objects with the same fields are records with exact types.
+    """Return whether decoded objects with the same fields are all valid records with exact types.
 
     False means that the objects have to be read one by one (`read_record`): some may be records.
 
@@ -327,7 +327,7 @@ _IN_RANGE: Final[Mapping[_Scalar, Callable[[Sequence[object]], bool]]] = {
 
 
 def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
-    """Return the line that is read from the record of a stamp and a fact.
+    """Return the record that a reader gets for a stamp and a fact as a process writes them.
 
     Args:
         stamp: Run, process, number and time of the record.
@@ -338,19 +338,19 @@ def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
 
 
 class _Plan:
-    """The conversion of records with the same fields and types to lines.
+    """Prepared conversion of JSON objects with the same fields and types to records.
 
-    A trace has few shapes of records. The decisions that depend on the shape alone are made once:
-    which fields are declared, and whether all needed fields are present.
+    A trace has few different sets of fields. Some decisions depend on the set alone and are made
+    once: which fields are declared, and whether all needed fields are present.
     """
 
     __slots__ = ("_fields", "_is_exact", "_kind", "_numbers", "_op", "_ops")
 
     def __init__(self, record: Mapping[str, object], names: Iterable[str]) -> None:
-        """Make the plan for records like one that could be read.
+        """Prepare the conversion for JSON objects like a given valid one.
 
         Args:
-            record: The record.
+            record: The object.
             names: The fields that are wanted.
         """
         indices = {name: index for index, name in enumerate(record)}
@@ -371,7 +371,7 @@ class _Plan:
         )
 
     def fields(self, values: tuple[object, ...]) -> tuple[object, ...] | None:
-        """Return the fields of a record, or None if its values must be checked one by one."""
+        """Return the wanted fields of an object, or None if its values must be checked singly."""
         kind = values[self._kind]
         is_known = values[self._op] in self._ops if kind == "state" else kind in _KINDS
         if not (is_known and self._is_exact):
@@ -388,14 +388,14 @@ _MOST_PLANS: Final = 1000
 
 
 class Reader:
-    """Reads chosen fields of decoded records and checks all declared fields.
+    """Converts JSON objects to the chosen fields of records, and checks all declared fields.
 
     Attributes:
         names: The fields, by their names in the trace, in the order of `TraceLine`.
     """
 
     def __init__(self, names: Iterable[str]) -> None:
-        """Begin.
+        """Choose the fields to read.
 
         Args:
             names: Two fields or more, by their names in the trace.
@@ -406,10 +406,10 @@ class Reader:
         self._values = attrgetter(*(_JUDGED[name] for name in self.names))
 
     def of(self, record: Mapping[str, object]) -> tuple[object, ...]:
-        """Return the chosen fields of a record.
+        """Return the chosen fields of a JSON object.
 
         Raises:
-            BadTraceLineError: It is none.
+            BadTraceLineError: It is no valid record.
         """
         values = (*record.values(),)
         shape = (*record, *map(type, values))
@@ -426,11 +426,11 @@ _ALL: Final = Reader(_JUDGED)
 
 
 Body: TypeAlias = Mapping[str, Json]
-"""The body of a message, as far as it is traced."""
+"""Body of a message, as far as the trace contains it."""
 
 
 def body_of(record: TraceLine) -> Body:
-    """Return the body in a record; empty: none that can be read."""
+    """Return the body in a record; empty: no body that can be read."""
     return _body(record.body or "")
 
 

@@ -1,8 +1,8 @@
-"""The verdict on all runs together.
+"""Verdict on all runs together, combined from the judgements of single processes.
 
-Each process is judged by itself (`fsm.judge.process`): its machines, its claims, and the records
-that are missing in its trace. Claims that need several processes are judged by the evidence that
-each process hands over.
+Each process is judged alone (`fsm.judge.process`): its machines, its claims, and the records that
+are missing in its trace. Claims that need several processes are judged by the evidence that each
+process provides.
 """
 
 from collections import Counter
@@ -27,7 +27,7 @@ from specs.claims import CLAIMS
 
 @attrs.frozen(slots=True)
 class RunJudgement:
-    """The judgement of a run.
+    """Verdict on the traces of all processes, with all violations and missing records.
 
     Attributes:
         verdict: `violations` if a machine or a claim is broken; else `incomplete` if the
@@ -46,7 +46,7 @@ class RunJudgement:
 
     @property
     def by_claim(self) -> Mapping[str, int]:
-        """Violations of each broken claim."""
+        """Number of violations of each violated claim."""
         return Counter(finding.claim for finding in self.findings)
 
 
@@ -55,7 +55,7 @@ def judge(
     quarantined: int = 0,
     machines: Mapping[str, Table] = MACHINES,
 ) -> replay.Judgement:
-    """Judge the machines of a trace alone.
+    """Judge only the state machine transitions of a trace, without other claims.
 
     Args:
         records: Records of any number of nodes, in any order.
@@ -96,7 +96,7 @@ def judge_run(
 
 @attrs.frozen
 class FolderJudgement:
-    """The judgement of files in one folder, mostly those of one process.
+    """Judgements of the processes whose trace files are in one folder.
 
     Attributes:
         reading: The files, with the bad lines that were found in them.
@@ -108,7 +108,7 @@ class FolderJudgement:
 
 
 def judge_folders(folders: Iterable[Sequence[trace_files.Part]]) -> list[FolderJudgement]:
-    """Judge the processes of several folders.
+    """Judge the processes of several folders, each folder once.
 
     Folders with records of the same process, for example copies, are judged as one folder.
 
@@ -130,7 +130,7 @@ def judge_folders(folders: Iterable[Sequence[trace_files.Part]]) -> list[FolderJ
 
 
 def judge_folder(parts: Iterable[trace_files.Part]) -> FolderJudgement:
-    """Judge the processes whose records stand in some files.
+    """Judge the processes whose records are in some files.
 
     The records are judged while they are read. If the records of a process are not in order, or say
     late that it is a runtime, the files are read again, in order.
@@ -150,7 +150,7 @@ def judge_folder(parts: Iterable[trace_files.Part]) -> FolderJudgement:
 
 
 def find_shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
-    """Return the sets of folders, by index, that have records of the same process.
+    """Return groups of folders, by index, that have records of the same process.
 
     Args:
         writers: Run and node of each process that a folder has records of, folder by folder.
@@ -171,7 +171,7 @@ def find_shared(writers: Sequence[Iterable[tuple[str, str]]]) -> list[set[int]]:
 def judge_processes(
     records: Callable[[], Iterable[TraceLine]], *, is_sorted: bool
 ) -> list[process.ProcessJudgement]:
-    """Judge each process by itself and return the judgements, sorted by name.
+    """Judge each process alone and return the judgements, sorted by name.
 
     Args:
         records: Returns the records; called again if a record says late that its process is a
@@ -231,7 +231,7 @@ def combine(
 
 
 def whole_processes(processes: Sequence[trace_files.ProcessSummary]) -> AbstractSet[str | None]:
-    """Return the processes with whole traces, however often they were started again.
+    """Return the processes whose traces, over all their runs, are complete.
 
     None stands for all message nodes together. Nodes are listed by their addresses, too, and the
     nodes of groups by their ids.

@@ -1,1 +1,1 @@
-"""The machines of the protocol: one file, one table each."""
+"""State machines of the protocol: each file declares one or two tables."""

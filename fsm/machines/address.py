@@ -1,11 +1,11 @@
-"""An allocated address (protocol page 03, section 3.3).
+"""State machine of an allocated address (protocol page 03, section 3.3).
 
-One entity per address: key is the address. It is handed out once in the life of the
-node, belongs to the session it was allocated for, and leaves a tombstone when it is
-released: by its owner, or because its session is over (MN-10..MN-12, M-18..M-20, I-A1..I-A7).
-Only the runtime whose it was can have it again, by a claim: one that has stored what lives
-there, and comes back after its session was over (RT-03, SYN-25). Where several nodes serve the domain, it may
-have been released at another of them.
+Each address has one entity: key is the address. It is allocated only once in the life of the node,
+and belongs to the session for which it was allocated. When its owner releases it, or its session is
+over, the node remembers it as released (MN-10..MN-12, M-18..M-20, I-A1..I-A7). Only the runtime
+that had it can get it again, by a claim, when it has stored its state and comes back after its
+session was over (RT-03, SYN-25). If several nodes serve the domain, the address may have been
+released at another node.
 """
 
 from enum import StrEnum
@@ -15,14 +15,14 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of an address."""
+    """State of an address."""
 
     ALLOCATED = "allocated"
     RELEASED = "released"
 
 
 class Trigger(StrEnum):
-    """The triggers of an address."""
+    """Event that changes the state of an address."""
 
     ALLOCATE = "allocate"
     RELEASE = "release"
@@ -59,4 +59,4 @@ ADDRESS: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-A1", "I-A2", "I-A3", "I-A5", "I-A6", "I-A7"),
 )
-"""An allocated address."""
+"""State machine of an allocated address."""

@@ -1,10 +1,10 @@
-"""A node's membership in the group of nodes that serve one domain (ours).
+"""State machine of a node's membership in the group of nodes that serve one domain.
 
-One entity per node: key is its id. The node is a member while its row in the shared engine
-lasts, which is its lease: it renews the row, and decides by its own clock when the lease may be
-over. It is `fenced` then, or when the engine says that the row has gone or is another process's:
-it writes nothing, has no links, and joins anew with another boot epoch. A node that leaves
-renews its lease until all its runtimes have been told.
+Each node has one entity: key is its id. The node is a member as long as its row exists in the
+shared engine. This row is its lease: the node renews it, and decides by its own clock when the
+lease may be over. Then, or when the engine reports that the row is gone or belongs to another
+process, the node is `fenced`: it writes nothing, has no links, and joins again with another boot
+epoch. A node that leaves renews its lease until all its runtimes have been told.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a membership."""
+    """State of a node's membership."""
 
     JOINING = "joining"
     MEMBER = "member"
@@ -24,7 +24,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a membership."""
+    """Event that changes the state of a membership."""
 
     JOIN = "join"
     ADMIT = "admit"
@@ -84,4 +84,4 @@ GROUP_MEMBERSHIP: Final = Table(
     drawn_in="ours, for a domain of several nodes",
     claims=("I-M15",),
 )
-"""The membership of a node in the group of its domain."""
+"""State machine of a node's membership in the group of its domain."""

@@ -1,9 +1,9 @@
-"""One requester's controller in a handler stub (protocol page 03, section 3.3).
+"""State machine of a handler stub's controller for one requester (protocol page 03, section 3.3).
 
-One entity per link of the handler: key is the link's address, PC (P2P-09, P2P-10, P2P-19, I-P5,
-I-P8, I-P20). It says what the handler does, while `p2p_connection` says how far the link is:
-it observes the requester's offer, answers by an object of its own, has the link open,
-and is closed for good. A link that is lost and comes back stays open.
+Each link of the handler has one entity: key is the link's address, PC (P2P-09, P2P-10, P2P-19,
+I-P5, I-P8, I-P20). Its state describes the actions of the handler, while `p2p_connection` describes
+the progress of the link: the controller observes the requester's offer, answers by an object of its
+own, has an open link, and is closed for good. A link that is lost and comes back stays open.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from fsm.table import Deadline, Guard, Origin, Table, Transition, when
 
 
 class State(StrEnum):
-    """The states of a controller."""
+    """State of a controller."""
 
     OBSERVING = "observing"
     ANSWERING = "answering"
@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a controller."""
+    """Event that changes the state of a controller."""
 
     INVITED = "invited"
     ROW_REPORTED = "row-reported"
@@ -32,10 +32,10 @@ class Trigger(StrEnum):
 
 
 class Condition(StrEnum):
-    """Conditions on the registry's row of the remote runtime."""
+    """Condition on the registry's entry for the remote runtime."""
 
     OWN_REQUEST = "own request"
-    """An own requester is at work there."""
+    """The own runtime is also requesting a link to that runtime."""
     OWN_SMALLER = "own runtime smaller"
     """Our runtime's address is the smaller one, in byte order."""
 
@@ -89,4 +89,4 @@ HANDLER_CONTROLLER: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-P5", "I-P8", "I-P17", "I-P20"),
 )
-"""One requester's controller in a handler stub."""
+"""State machine of a handler stub's controller for one requester."""

@@ -1,25 +1,25 @@
-"""The P2P connection, as each of its two ends sees it (protocol page 03, section 3.1).
+"""State machines of a P2P connection, as each of its two runtimes sees it (page 03, section 3.1).
 
-One entity per link and side: key `<own R>|<remote R>|requester|<PQ>` or
-`<own R>|<remote R>|handler|<PC>`. Both ends follow the same table (P2P-08..P2P-16,
-I-P1, I-P2, S0, S2); what triggers a step differs by side and stands in each row.
+Each link has one entity in each of the two runtimes: key `<own R>|<remote R>|requester|<PQ>` or
+`<own R>|<remote R>|handler|<PC>`. Both follow the same table (P2P-08..P2P-16, I-P1, I-P2, S0, S2);
+the events that trigger a transition differ between the two, and are named in each row.
 
-* `failed` is absorbing, and so is `disconnected` once no end tries any more: a new
+* `failed` is final, and so is `disconnected` once neither runtime tries any more: a new
   attempt is a new link with a new key, beginning at `[*]` (I-P3, C-15..C-17).
-* A lost link becomes `live` again in place, by the same pair of Connection objects
-  (t7), or, if that needs a new offer and answer, through `in-progress` (t8). Where the
-  peer is gone for good, t6 is the end (t9).
-* Where both runtimes have asked for a link at once, the requester that loses the tie-break
-  yields: it dials nothing and waits. It fails when the other link is live, and goes on if
-  that one comes to nothing (P2P-27, I-P20).
-* Both ends may miss that the other has gone. Hence a deadline wherever an
-  answer is awaited, and a ping while there is nothing to say.
+* A lost link becomes `live` again by the same pair of Connection objects (t7), or, if that
+  needs a new offer and answer, through `in-progress` (t8). If the peer is gone for good,
+  t6 is the end (t9).
+* If both runtimes have requested a link at the same time, the requester that loses the
+  tie-break yields: it dials nothing and waits. It fails when the other link is live, and
+  continues if that link fails (P2P-27, I-P20).
+* Both runtimes may miss that the other has gone. So each wait for an answer has a deadline,
+  and an idle link is checked by pings.
 
-Beside its connection, each end has a machine of its own for what it dials (`link_dialling`,
-same key). The requester dials from the beginning and, when no candidate is left, pleads once
-in each round to be dialled. The handler dials only what a plea asks for. While the link is
-live or yields, an end dials nothing. The protocol pages describe the actions (P2P-12, P2P-16,
-P2P-27); the machine is ours.
+In addition to its connection, each runtime has a machine for its attempts to open the transport
+(`link_dialling`, same key). The requester dials from the beginning and, when no candidate is left,
+asks the peer once in each round to dial. The handler dials only when it is asked to. While the link
+is live or yields, neither dials. The protocol pages describe the actions (P2P-12, P2P-16, P2P-27);
+the machine is an addition of this project.
 """
 
 from enum import StrEnum
@@ -29,7 +29,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of one end of a link."""
+    """State of a P2P connection at one of its two runtimes."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -40,7 +40,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of one end of a link."""
+    """Event that changes the state of a P2P connection."""
 
     STARTED = "started"
     OBJECT_RETURNED = "object-returned"
@@ -123,11 +123,11 @@ P2P_CONNECTION: Final = Table(
         "I-S4",
     ),
 )
-"""The P2P connection."""
+"""State machine of a P2P connection at one of its two runtimes."""
 
 
 class DialState(StrEnum):
-    """The states of the dialling of one end."""
+    """State of one runtime's attempts to dial the other."""
 
     IDLE = "idle"
     READY = "ready"
@@ -138,7 +138,7 @@ class DialState(StrEnum):
 
 
 class DialTrigger(StrEnum):
-    """The triggers of the dialling of one end."""
+    """Event that changes the state of dialling."""
 
     ROUND = "round"
     DIAL = "dial"
@@ -210,4 +210,4 @@ LINK_DIALLING: Final = Table(
     drawn_in="protocol page 05",
     claims=("I-P6", "I-P20"),
 )
-"""The dialling of one end of a P2P connection."""
+"""State machine of one runtime's attempts to dial the other for a P2P connection."""

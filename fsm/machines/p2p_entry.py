@@ -1,16 +1,15 @@
-"""A runtime's entry for its link to another runtime (protocol page 03, section 3.3).
+"""State machine of a runtime's table entry for its link to another runtime (page 03, section 3.3).
 
-One entity per remote runtime (REG-04, P2P-17, P2P-25, P2P-27, P2P-28, RES-07, I-P7, I-P17..I-P20). It is
-written, without an address, before anything is awaited, so that no second set-up
-begins; it is bound to the link's address when the link is live and its listeners stand.
-A lost link keeps its entry. An invitation of the same runtime to a new link takes the
-entry's place, with these exceptions, by which no link is given up for one that may come
-to nothing:
+Each remote runtime has one entity (REG-04, P2P-17, P2P-25, P2P-27, P2P-28, RES-07, I-P7,
+I-P17..I-P20). The entry is written, without an address, before the runtime waits for anything, so
+that no second set-up begins; it gets the link's address when the link is live and its listeners are
+registered. A lost link keeps its entry. An invitation of the same runtime to a new link replaces
+the entry, with these exceptions, by which no link is abandoned for a link that may fail:
 
 * Our own request is open and wins the tie-break: the invitation is refused.
-* Our own request is open and loses the tie-break: it yields, and goes when the other
-  link is live. If that one fails first, our own request goes on.
-* The link is live: it is the route until the new one is live, and stays if that one fails.
+* Our own request is open and loses the tie-break: it yields, and ends when the other
+  link is live. If that link fails first, our own request continues.
+* The link is live: it stays the route until the new link is live, or if that link fails.
 """
 
 from enum import StrEnum
@@ -20,7 +19,7 @@ from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 
 class State(StrEnum):
-    """The states of an entry."""
+    """State of the entry for a link."""
 
     PLACEHOLDER = "placeholder"
     YIELDING = "yielding"
@@ -29,7 +28,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of an entry."""
+    """Event that changes the state of the entry for a link."""
 
     PLANNED = "planned"
     INVITED = "invited"
@@ -42,14 +41,14 @@ class Trigger(StrEnum):
 
 
 class Condition(StrEnum):
-    """Conditions on the direction of a set-up."""
+    """Condition on the two runtimes' attempts to set up a link."""
 
     OWN_REQUEST = "own request"
-    """Our requester is at work on its first link."""
+    """Our requester is setting up its first link."""
     OWN_SMALLER = "own runtime smaller"
     """Our runtime's address is the smaller one, in byte order."""
     LINK_LIVE = "link live"
-    """Messages go by the entry's link."""
+    """Messages are sent over the entry's link."""
 
 
 _PLANNED: Final = "the registry makes a placeholder before it deploys the requester"
@@ -111,4 +110,4 @@ P2P_ENTRY: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-P6", "I-P7", "I-P17", "I-P18", "I-P19", "I-P20", "I-R2", "I-R4", "I-R8"),
 )
-"""A runtime's entry for its link to another runtime."""
+"""State machine of a runtime's table entry for its link to another runtime."""

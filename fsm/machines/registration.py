@@ -1,14 +1,15 @@
-"""A record of the domain registry (protocol page 03, section 3.3).
+"""State machine of a record in the domain registry (protocol page 03, section 3.3).
 
-One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A
-record usually arrives already live, without having been `created` first (SC-11): that entry is
-an extension. With its runtime's session a live record becomes `disconnected`; one that was
-registered in upstream's form is `lasting` instead: it is live for all requesters, and stays so,
-as upstream's registry is a server of its own that hears of no session (DESIGN section 5).
-Which of both it is, the runtime's last registration or update says. Without keep-alive either becomes `disconnected` when it expires, and `dead`, for
-good, when no runtime has resumed it for long. One that never was live dies at once when its
-time is over or its runtime leaves: no runtime can resume it. `created` and `dead` are
-never seen outside the registry (C-57).
+Each registered URL has one entity: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4).
+A record usually arrives already live, without having been `created` first (SC-11): that transition
+is an extension. When the session of its runtime ends, a live record becomes `disconnected`. A
+record that was registered in upstream's form is `lasting` instead: it is live for all requesters,
+and stays so, since upstream's registry is a separate server that does not learn of sessions (DESIGN
+section 5). The runtime's last registration or update decides between the two. Without keep-alive
+messages either becomes `disconnected` when it expires, and finally `dead` when no runtime has
+resumed it for a long time. A record that never was live dies at once when its time is over or its
+runtime leaves: no runtime can resume it. `created` and `dead` are never visible outside the
+registry (C-57).
 """
 
 from enum import StrEnum
@@ -18,7 +19,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a record."""
+    """State of a record in the domain registry."""
 
     CREATED = "created"
     LIVE = "live"
@@ -28,7 +29,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a record."""
+    """Event that changes the state of a record."""
 
     CREATE = "create"
     CREATE_LIVE = "create-live"
@@ -76,7 +77,7 @@ REGISTRATION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.LASTING, State.DISCONNECTED, State.DEAD}),
-    # A run usually ends before a record is removed, and before what lasts has expired.
+    # A run usually ends before a record is removed, and before a lasting record has expired.
     extension_ends=frozenset({State.LASTING, State.DISCONNECTED}),
     deadlines=(
         Deadline(State.CREATED, "REGISTRATION_EXPIRES", Trigger.BURY, "it must become live"),
@@ -94,4 +95,4 @@ REGISTRATION: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-A7", "I-G1", "I-G3", "I-G4", "I-G5", "I-G6"),
 )
-"""A record of the domain registry."""
+"""State machine of a record in the domain registry."""

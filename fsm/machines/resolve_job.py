@@ -1,10 +1,10 @@
-"""Finding a route to an address (protocol page 03, section 3.3).
+"""State machine of the search for a route to an address (protocol page 03, section 3.3).
 
-One entity per thing looked for, one job at a time for each (single flight, RES-01..RES-15,
-I-R4..I-R7): key `node|<domain>` for the stub of a domain's node, `link|<entity>` for a direct
-link to where an entity lives. A job ends at once where the stub or link is there already;
-else it asks the domain registry, has a stub deployed, or joins the waiting jobs.
-A direct link is looked for beside the message, which goes by the node meanwhile.
+Each target has one entity, and only one search at a time (RES-01..RES-15, I-R4..I-R7): key
+`node|<domain>` for the stub of a domain's node, `link|<entity>` for a direct link to the runtime of
+an entity. A search ends at once if the stub or link exists already; otherwise it asks the domain
+registry, has a stub deployed, or waits for the result of another search. While a direct link is
+searched for, messages are sent over the node.
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ from fsm.table import Deadline, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a search."""
+    """State of a search for a route."""
 
     LOOKUP = "lookup"
     QUERY = "query"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a search."""
+    """Event that changes the state of a search for a route."""
 
     ASKED = "asked"
     QUERIED = "queried"
@@ -84,4 +84,4 @@ RESOLVE_JOB: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-B6", "I-B8", "I-R1", "I-R2", "I-R3", "I-R4", "I-R5", "I-R6", "I-R7", "I-R10"),
 )
-"""The search for a route to an address."""
+"""State machine of the search for a route to an address."""

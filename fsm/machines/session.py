@@ -1,11 +1,11 @@
-"""A runtime's session at a message node (protocol page 03, section 3.3, S4).
+"""State machine of a runtime's session at a message node (protocol page 03, section 3.3, S4).
 
-The session outlives the link it was opened on: a lost link detaches it, and within
-T_gc the runtime may re-open it with its token and finds all as it was (MN-04..MN-08,
-M-14..M-17, I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: another open gets a
-new session, which is a new entity with a key of its own. `expired` is kept for those
-without a link for T_gc: a node that stops closes what is still detached. Where several nodes serve
-the domain, a session ends as `moved` when another of them has it: what the runtime owns stays.
+The session outlives the link on which it was opened: a lost link detaches the session. Within T_gc
+the runtime may re-open it with its token and finds everything unchanged (MN-04..MN-08, M-14..M-17,
+I-M1..I-M4, I-M12). `closed` and `expired` are final: another open request gets a new session, which
+is a new entity with another key. A session is `expired` only after T_gc without a link: a node that
+stops closes its detached sessions. If several nodes serve the domain, a session ends as `moved`
+when another node takes it over: the runtime keeps what it owns.
 """
 
 from enum import StrEnum
@@ -15,7 +15,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a session."""
+    """State of a session."""
 
     OPEN = "open"
     DETACHED = "detached"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a session."""
+    """Event that changes the state of a session."""
 
     OPENED = "opened"
     LINK_LOST = "link-lost"
@@ -83,4 +83,4 @@ SESSION: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-M1", "I-M2", "I-M3", "I-M4", "I-M12", "I-A7"),
 )
-"""The session of a runtime at a message node."""
+"""State machine of a runtime's session at a message node."""

@@ -1,20 +1,20 @@
-"""Connection of a message node's protostub (protocol page 03, section 3.2).
+"""State machines of a message node's protostub: its connection and its link (page 03, section 3.2).
 
-One entity per stub: key is the stub's URL. The stub owns it (STB-03..STB-09, I-S1,
-I-S2): constructed by its deployment, connected by its first message or on demand, and
-after a lost link connected again in place, by re-opening its session with the node.
+Each stub has one entity: key is the stub's URL. The stub owns it (STB-03..STB-09, I-S1, I-S2): it
+is constructed by its deployment and connected by its first message or on demand. After a lost link
+it connects again, by re-opening its session with the node. A session that another login has taken
+over, or that its node refuses for another lasting reason, is over for good: the stub fails from
+`disconnected`, and refuses all messages with that reason.
 
-A session that another login has taken over, or that its node refuses for another lasting reason,
-is over for good: the stub fails from `disconnected`, and refuses all messages with that reason.
+The drawing has no row from `created` to `failed`; the protocol pages allow it, as in the P2P
+machine: the stub was built, but connecting is impossible (C-17, I-S1). The same row applies to a
+stub that is undeployed before it ever connected.
 
-The drawing has no row from `created` to `failed`; the protocol pages allow it, as in
-the P2P machine: the stub was built, but connecting is impossible (C-17, I-S1). A stub
-that is undeployed before it ever connected takes the same row.
-
-Below its connection, a stub has a link and on it a session of its own side (`node_link`):
-a link is dialled and the session opened from `in-progress` as well as from
-`disconnected`, where a node may first want a proof of the runtime's key, and while the connection is `live`, the session is open, pinged or being
-closed. The protocol pages describe the actions (STB-06, STB-17, M-14..M-17); the machine is ours.
+A second machine, `node_link`, describes the stub's link and the session on it, as the stub sees
+them. The link is dialled and the session opened while the connection is `in-progress` or
+`disconnected`; the node may first require a proof of the runtime's key. While the connection is
+`live`, the session is open, pinged or being closed. The protocol pages describe the actions
+(STB-06, STB-17, M-14..M-17); the machine is an addition of this project.
 """
 
 from enum import StrEnum
@@ -24,7 +24,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a stub's connection to its node."""
+    """State of a stub's connection to its node."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -34,7 +34,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a stub's connection."""
+    """Event that changes the state of a stub's connection."""
 
     CONSTRUCTED = "constructed"
     CONNECT = "connect"
@@ -94,11 +94,11 @@ STUB_CONNECTION: Final = Table(
     drawn_in="protostub state machine (Connection region)",
     claims=("I-S1", "I-S2", "I-S4", "I-S5", "I-S8", "I-S9", "I-S10"),
 )
-"""The connection of a message node's protostub."""
+"""State machine of the connection of a message node's protostub."""
 
 
 class LinkState(StrEnum):
-    """The states of the link of a stub."""
+    """State of the link of a stub and of the session on it."""
 
     DIALLING = "dialling"
     OPENING = "opening"
@@ -112,7 +112,7 @@ class LinkState(StrEnum):
 
 
 class LinkTrigger(StrEnum):
-    """The triggers of the link of a stub."""
+    """Event that changes the state of a stub's link."""
 
     DIAL = "dial"
     DIALLED = "dialled"
@@ -217,4 +217,4 @@ NODE_LINK: Final = Table(
     drawn_in="protocol page 03, sections 3.2 and 3.3",
     claims=("I-S8", "I-S9", "I-S10"),
 )
-"""The link of a message node's protostub, and the session on it."""
+"""State machine of a protostub's link to its node, and of the session on the link."""

@@ -1,10 +1,10 @@
-"""Deployment of a protostub (protocol page 03, section 3.2, Deployment region).
+"""State machine of the deployment of a protostub (protocol page 03, section 3.2).
 
-One entity per deployment: key is the stub's URL, which is never used again (STB-15),
-so a retry after a failure is a new entity (STB-14). The loader of the runtime owns it (STB-10);
-what the stub itself does is `stub_connection`. The two overlap in time: the stub is
-constructed while its deployment still runs (C-41); `deploying` comes before `created`
-and `deployed` before the first message sent (I-S7), nothing else is ordered.
+Each deployment has one entity: key is the stub's URL, which is never used again (STB-15), so a
+retry after a failure is a new entity (STB-14). The loader of the runtime owns it (STB-10); the
+connection of the stub is another machine, `stub_connection`. The two overlap in time: the stub is
+constructed while its deployment still runs (C-41). Only this order is required: `deploying` before
+`created`, and `deployed` before the first message is sent (I-S7).
 """
 
 from enum import StrEnum
@@ -14,7 +14,7 @@ from fsm.table import Deadline, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a deployment."""
+    """State of the deployment of a protostub."""
 
     DEPLOYING = "deploying"
     DEPLOYED = "deployed"
@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a deployment."""
+    """Event that changes the state of a deployment."""
 
     LOAD = "load"
     LOADED = "loaded"
@@ -63,4 +63,4 @@ STUB_DEPLOYMENT: Final = Table(
     drawn_in="protostub state machine (Deployment region)",
     claims=("I-S6", "I-S7", "I-R6", "I-P7", "I-P9"),
 )
-"""The deployment of a protostub."""
+"""State machine of the deployment of a protostub."""

@@ -1,11 +1,11 @@
-"""A request and its answers, as the bus that opened it sees them (protocol page 03, 3.3).
+"""State machine of a request and its answers, at the bus that opened it (protocol page 03, 3.3).
 
-One entity per request (MSG-04..MSG-07, I-T1..I-T6): any number of provisional answers,
-then one final one, made by the receiver or, without a receiver, by the bus
-itself. A message of an object to all observers is answered by each of their runtimes,
-once, each for itself (C-81): the last of these answers is the final one. Silence ends it too: the bus makes the 408, and the real answer is late from then
-on and never delivered (I-T5). Each provisional answer begins the wait anew, and so does each
-time that the same request is sent once more, if the requester wants that.
+Each request has one entity (MSG-04..MSG-07, I-T1..I-T6): any number of provisional answers, then a
+final answer, made by the receiver or, without a receiver, by the bus itself. A message of an object
+to all observers is answered separately by each of their runtimes (C-81): the last of these answers
+is the final one. If no answer comes in time, the bus answers 408; a later answer is never delivered
+(I-T5). Each provisional answer restarts the timer, and so does each repetition of the same request,
+if the requester wants that.
 """
 
 from enum import StrEnum
@@ -15,7 +15,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a transaction."""
+    """State of a transaction."""
 
     PENDING = "pending"
     FINAL = "final"
@@ -23,7 +23,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a transaction."""
+    """Event that changes the state of a transaction."""
 
     OPENED = "opened"
     PROVISIONAL = "provisional"
@@ -73,4 +73,4 @@ TRANSACTION: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-T1", "I-T2", "I-T3", "I-T4", "I-T5", "I-T6", "I-T8", "I-B4", "I-B12"),
 )
-"""A request and its answers."""
+"""State machine of a request and its answers."""

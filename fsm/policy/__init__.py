@@ -1,1 +1,1 @@
-"""The policy language: its terms, its reader, and its decisions (POL-02..POL-15)."""
+"""Policy language: vocabulary, reader of documents, and decisions on messages (POL-02..POL-15)."""

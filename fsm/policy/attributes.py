@@ -1,6 +1,6 @@
-"""The request that policies decide on, and the attributes that conditions test (POL-04, POL-11).
+"""Request that policies decide on, and the attributes that conditions test (POL-04, POL-11).
 
-Besides the attributes of the protocol's table there are a few of ours: the role, the runtime,
+Besides the attributes of the protocol's table, this project adds a few: the role, the runtime,
 whether the sender has logged in, whether the resource is the sender's own.
 """
 
@@ -23,14 +23,14 @@ from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
 
 Value: TypeAlias = str | int | float | bool | frozenset[str]
-"""The value of an attribute, or several values."""
+"""Value of an attribute: a single value, or a set of texts."""
 
 Owns: TypeAlias = Callable[[str, str], bool]
-"""Returns whether an address belongs to the session of a runtime."""
+"""Function that returns whether an address belongs to the session of a runtime."""
 
 
 class Locals(Protocol):
-    """The addresses of one runtime, as its Message BUS knows them."""
+    """Addresses of one runtime, as its Message BUS knows them."""
 
     def is_local(self, address: str) -> bool:
         """Return whether an address belongs to the runtime."""
@@ -41,11 +41,11 @@ class Locals(Protocol):
 
 @attrs.frozen(slots=True, eq=False)
 class Passing:
-    """The passage of a message through the Message BUS of a runtime.
+    """Context of a message that passes the Message BUS of a runtime.
 
     Attributes:
         is_outgoing: Whether a component of the runtime sends it (POL-17).
-        user: User of the runtime; None: it has none.
+        user: User of the runtime; None: it has no user.
         here: The addresses of the runtime.
     """
 
@@ -55,13 +55,13 @@ class Passing:
 
 
 _moment: Final = lru_cache(maxsize=8)(datetime.fromtimestamp)
-"""Returns the date and time of a second in a time zone; cached, since many messages share one."""
+"""Function that returns date and time in a time zone; cached, as many messages share a second."""
 
 _REMEMBERED: Final = 4096
-"""Number of addresses and users whose parts are cached, since the same ones come again."""
+"""Number of addresses and users for which computed values are cached."""
 
 domain: Final = lru_cache(_REMEMBERED)(addresses.domain_of)
-"""Returns the domain that serves an address."""
+"""Function that returns the domain that serves an address; cached."""
 
 _host_of: Final = lru_cache(_REMEMBERED)(addresses.host_of)
 
@@ -70,7 +70,7 @@ _LISTS: Final = ("resources", "childrenResources")
 
 @attrs.frozen(eq=False)
 class Place:
-    """The node or runtime that judges messages; the same for all messages.
+    """Node or runtime that applies policies, with its settings that are the same for all messages.
 
     Attributes:
         domain: The domain of the node or runtime.
@@ -97,7 +97,7 @@ class Place:
 
 @attrs.frozen(slots=True, eq=False)
 class Request:
-    """One message and everything that conditions may test of it; immutable.
+    """Message to judge, with all facts that conditions may test; immutable.
 
     Attributes:
         message: The message that is judged.
@@ -105,10 +105,10 @@ class Request:
         identity: Identity of that session; None: no login.
         now: Seconds since the epoch.
         place: The node or runtime that judges it.
-        about: The one resource it is judged for, if it names several; None: all it names.
+        about: The single resource for which it is judged, if it names several; None: all of them.
         known: Attributes that were read already; filled by the reader.
         sender: The sender's identity for the receiver of the message; None: unknown.
-        passing: Its passage through a runtime; None: a node judges it.
+        passing: Its context in a runtime; None: a node judges it.
     """
 
     message: Message
@@ -123,13 +123,13 @@ class Request:
 
     @property
     def vouched(self) -> Identity | None:
-        """The sender's identity at its issuer; None once the credentials are over."""
+        """The sender's identity at its issuer; None if the credentials have expired."""
         identity = self.identity
         return identity if identity is not None and self.now < identity.until else None
 
     @property
     def user(self) -> str | None:
-        """User of the session; in a runtime, the user in the sender's identity."""
+        """The user of the session; in a runtime, the user in the sender's identity."""
         if self.passing is None:
             vouched = self.vouched
             return None if vouched is None else vouched.user
@@ -149,10 +149,10 @@ class Request:
 
 
 def subjects(request: Request) -> tuple[str | None, ...]:
-    """Return the subjects of a message: each address it names, or else the receiver.
+    """Return the resources that a message is about: the addresses it names, else its receiver.
 
-    An entry that is no text is None. A session is opened for a runtime, and addresses
-    are allocated for a scheme of the node's domain (POL-18).
+    An entry that is no text becomes None. A request to open a session is about the runtime, and a
+    request for addresses about a scheme of the node's domain (POL-18).
     """
     message, place = request.message, request.place
     body = message.body
@@ -169,7 +169,7 @@ def subjects(request: Request) -> tuple[str | None, ...]:
 
 
 def _named_resources(message: Message) -> list[Json]:
-    """Return all resources that a body names."""
+    """Return all resources that a message body names."""
     body = message.body
     named: list[Json] = [body["resource"]] if body.get("resource") is not None else []
     for key in _LISTS:
@@ -183,7 +183,7 @@ def _named_resources(message: Message) -> list[Json]:
 
 
 def _text(named: Json) -> str | None:
-    """Return an address in canonical form, and other text unchanged."""
+    """Return an address in canonical form; other text is returned unchanged."""
     if not isinstance(named, str):
         return None
     try:
@@ -200,11 +200,11 @@ _SEARCHING: Final = "discovery"
 _PLAIN: Final = "message"
 
 Read: TypeAlias = Callable[[Request], Value | None]
-"""Returns the value of an attribute; None: it is not available."""
+"""Function that returns the value of an attribute for a request; None: it is not available."""
 
 
 class Form(Enum):
-    """The form of an attribute, which decides its operators."""
+    """Type of an attribute's values, which decides its operators."""
 
     TEXT = "text"
     ADDRESS = "address"
@@ -220,14 +220,14 @@ class Form(Enum):
 
 @attrs.frozen
 class Attribute:
-    """One row of the table.
+    """Attribute that conditions can test: name, type and meaning.
 
     Attributes:
         name: Its name in conditions.
-        form: The form of its values.
+        form: The type of its values.
         read: Returns its value.
         meaning: Its meaning, in words.
-        missing: When it is not available; empty: it always is.
+        missing: When it is not available; empty: it is always available.
         words: Its possible values, if they are known.
     """
 
@@ -240,7 +240,7 @@ class Attribute:
 
 
 def reader(attribute: Attribute) -> Read:
-    """Return the function that reads an attribute: once per message, however often it is needed."""
+    """Return a function that reads an attribute, at most once per message."""
     name, read = attribute.name, attribute.read
 
     def recall(request: Request) -> Value | None:
@@ -257,7 +257,7 @@ def reader(attribute: Attribute) -> Read:
 
 
 def _username(request: Request) -> Value | None:
-    """Return `alice@idp.ex` for user://idp.ex/alice, and the e-mail address if it is one."""
+    """Return the user in the form `alice@idp.ex` for `user://idp.ex/alice`."""
     user = request.user
     return None if user is None else _short(user)
 
@@ -284,7 +284,7 @@ def _roles(request: Request) -> Value | None:
 
 
 def _caller(request: Request) -> SenderIdentity | None:
-    """Return the sender; without a user if the user has logged in here and the login is over."""
+    """Return the sender's identity, without the user if its login has expired."""
     sender = request.sender
     is_believed = request.passing is not None
     if sender is None or is_believed or sender.vouched_by is not VouchedBy.IDENTITY_PROVIDER:
@@ -324,7 +324,7 @@ def _ends(request: Request) -> tuple[str, str]:
 
 
 def _hyperties(request: Request) -> Value | None:
-    """Return the names of the hyperties of this runtime at both ends; of objects, of reporters."""
+    """Return the names of this runtime's hyperties at either end; for objects, their reporters."""
     if request.passing is None:
         return None
     from_, to = map(request.passing.here.hyperties, _ends(request))
@@ -332,7 +332,7 @@ def _hyperties(request: Request) -> Value | None:
 
 
 def _users(request: Request) -> Value | None:
-    """Return the users of both ends, by address and by name."""
+    """Return the users of sender and receiver, as addresses and as names."""
     passing, sender = request.passing, request.sender
     if passing is None:
         return None
@@ -345,7 +345,7 @@ def _users(request: Request) -> Value | None:
 
 
 def _kinds(request: Request) -> Value | None:
-    """Return the kinds of communication that a hyperty or object offers: `resources` of `value`."""
+    """Return the kinds of communication that a message's body lists as `resources`."""
     value = request.message.body.get("value")
     listed = value.get("resources") if isinstance(value, dict) else None
     kinds = listed if isinstance(listed, list) else []
@@ -353,7 +353,7 @@ def _kinds(request: Request) -> Value | None:
 
 
 def _action(request: Request) -> Value | None:
-    """Return the verb; for session control, the name of the method."""
+    """Return the message type; for session control, the name of the method."""
     message = request.message
     if message.to == request.place.sessions and message.type is MessageType.EXECUTE:
         method = message.body.get("method")
@@ -382,7 +382,7 @@ def _auth(request: Request) -> Value | None:
 
 
 def _about(request: Request) -> Value | None:
-    """Return the purpose of a message: by its receiver or, if that is unspecific, by its sender."""
+    """Return the purpose of a message, by its receiver or, if that is unspecific, its sender."""
     message = request.message
     for end in (message.to, message.from_):
         for word, fits in KINDS.items():
@@ -417,7 +417,7 @@ KINDS: Final[dict[str, Callable[[str], bool]]] = {
         end.endswith(("/sm", "/subscription", "/changes", "/observers")) or "/children/" in end
     ),
 }
-"""Purposes of messages, by their addresses; the first match is valid."""
+"""Purposes of messages with tests of the address; the first matching test decides."""
 
 _METHODS: Final = frozenset(str(each) for each in SessionMethod)
 _ACTIONS: Final = (*(str(each) for each in MessageType), *(str(each) for each in SessionMethod))
@@ -468,10 +468,10 @@ _ROWS: Final = (
 # fmt: on
 
 ATTRIBUTES: Final = {row.name: row for row in _ROWS}
-"""All attributes, by name."""
+"""All attributes that conditions can test, by name."""
 
 ALIASES: Final = {"srcDomain": "srcSPDomain"}
-"""Other names of some attributes; the protocol's own example uses one (POL-11)."""
+"""Alternative names of attributes; the protocol's own example uses one (POL-11)."""
 
 RESOURCE: Final = frozenset({"resource", "resourceScheme", "ownResource"})
-"""Attributes that differ between the addresses one message names."""
+"""Attributes whose value differs between the several addresses that a message names."""

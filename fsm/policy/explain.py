@@ -1,9 +1,9 @@
-"""Explanations of policies: why they decide as they do, and rules that never decide.
+"""Explanations of policies: the reasons of a decision, and rules that can never decide.
 
-`explain` shows every element and every comparison for one message. `review` finds probable mistakes
-in policies that can be used, and reports only certain ones. A rule is covered by another if every
+`explain` reports every element and every comparison for one message. `review` reports probable
+mistakes in policies that are valid, but only certain ones. A rule is covered by another if every
 condition of the second is implied by conditions of the first: comparisons that are joined by "and"
-are compared one by one, every other condition as a whole.
+are compared individually, every other condition as a whole.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,12 +22,12 @@ from fsm.policy.terms import Algorithm, Direction, Operator, Result
 
 @attrs.frozen
 class Seen:
-    """The result of a condition, with its parts.
+    """Result of a condition or comparison for a message, with the results of its parts.
 
     Attributes:
-        text: The comparison, or the word that joins its parts.
-        outcome: Whether it holds; None: unknown.
-        value: The value of the attribute; None: not available, or it is no comparison.
+        text: The comparison, or the word that joins the parts.
+        outcome: Whether it is true; None: unknown.
+        value: The value of the attribute; None: not available, or this is no comparison.
     """
 
     text: str
@@ -38,7 +38,7 @@ class Seen:
 
 @attrs.frozen
 class Finding:
-    """The result of one element.
+    """Result of a set, policy or rule for a message.
 
     Attributes:
         path: The element: `set`, `set/policy` or `set/policy/rule`.
@@ -56,7 +56,7 @@ class Finding:
 
 @attrs.frozen
 class Explanation:
-    """A decision and its reasons.
+    """Decision on a message with its reasons.
 
     Attributes:
         verdict: The verdict of the policies.
@@ -72,7 +72,7 @@ class Explanation:
 
 
 def explain(book: model.Book, request: Request) -> Explanation:
-    """Judge a message and explain each step, by the functions that a node uses.
+    """Judge a message and report each evaluation, by the functions that a node uses.
 
     For a message that names several resources, the deciding one is explained.
 
@@ -92,7 +92,7 @@ def explain(book: model.Book, request: Request) -> Explanation:
 
 
 def effective(verdict: decisions.Verdict, default: Result) -> Result:
-    """Return the effect on the message: an undecided message is denied (POL-14, POL-15).
+    """Return the result for the message: an undecided message is denied (POL-14, POL-15).
 
     Args:
         verdict: The verdict of the policies.
@@ -104,7 +104,7 @@ def effective(verdict: decisions.Verdict, default: Result) -> Result:
 
 
 def missing(request: Request) -> dict[str, str]:
-    """Return the attributes that were not available when a message was judged, and why."""
+    """Return the unavailable attributes that a condition tested, with the reasons."""
     return {
         name: ATTRIBUTES[name].missing for name, value in request.known.items() if value is None
     }
@@ -152,7 +152,7 @@ def _all_seen(parts: _Parts, request: Request) -> tuple[Seen, ...]:
 
 
 TASKS: Final = ("log", "count", "stamp", "durable")
-"""The obligations that a node can fulfil (POL-13)."""
+"""Obligations that a node can fulfil (POL-13)."""
 
 _EXACT: Final = (Operator.EQUALS, Operator.IN)
 
@@ -160,12 +160,12 @@ _STRONGER: Final = {
     Algorithm.DENY_OVERRIDES: Result.DENY,
     Algorithm.PERMIT_OVERRIDES: Result.PERMIT,
 }
-"""The result that ends the evaluation of a level, by algorithm."""
+"""For a combining algorithm, the result that ends the evaluation at once."""
 
 
 @attrs.frozen
 class Remark:
-    """A probable mistake in a policy.
+    """Probable mistake in a policy, and how to correct it.
 
     Attributes:
         path: Path of the element.
@@ -177,7 +177,7 @@ class Remark:
 
 
 def review(policy_set: model.PolicySet) -> list[Remark]:
-    """Return probable mistakes of a policy set's author."""
+    """Return the probable mistakes in a policy set."""
     remarks = list(_duties(policy_set, policy_set.id, tuple(Result)))
     if not policy_set.parts:
         remarks.append(Remark(policy_set.id, "has no policies, so nothing of it ever applies"))
@@ -220,7 +220,7 @@ def _duties(
 
 
 def _never(*elements: model.Element) -> str:
-    """Return why no message matches a rule in a policy in a set; empty: one may match."""
+    """Return why no message can match a rule; empty: a message may match."""
     if {Direction.IN, Direction.OUT} <= {element.direction for element in elements}:
         return "no message is incoming and outgoing"
     conditions = [condition for element in elements for condition in _asked_by(element)]
@@ -244,7 +244,7 @@ def _values(leaf: model.Leaf) -> frozenset[Value]:
 def _covering(
     rules: Sequence[model.Element], place: int, combining: Algorithm
 ) -> model.Element | None:
-    """Return the rule that decides whenever the rule at an index could."""
+    """Return another rule that decides whenever the rule at an index could; None: no such rule."""
     rule, stronger = rules[place], _STRONGER.get(combining)
     stronger_rules = list(rules[:place])
     if stronger is not None:
@@ -279,7 +279,7 @@ def _implies(ours: model.Condition, theirs: model.Condition) -> bool:
 
 
 def _conjuncts(condition: model.Condition) -> tuple[model.Condition, ...]:
-    """Return the conditions that must all hold."""
+    """Return the conditions that must all be true for a condition to be true."""
     if condition == model.ALWAYS:
         return ()
     if isinstance(condition, model.AllOf):

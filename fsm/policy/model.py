@@ -1,4 +1,4 @@
-"""Conditions, rules, policies, policy sets, and the book that a node judges by (POL-06..POL-09).
+"""Conditions, rules, policies, policy sets, and all policies that a node applies (POL-06..POL-09).
 
 A condition consists of comparisons, joined by not, anyOf and allOf. It is true, false, or unknown:
 when an attribute is not available and the other parts do not decide it alone. The order of its
@@ -17,16 +17,16 @@ from fsm.policy.terms import Algorithm, Direction, Moment, Operator, Result
 from specs.jsonvalue import JsonObject
 
 Check: TypeAlias = Callable[[Request], bool | None]
-"""Evaluates a condition for a request; None: the result is unknown."""
+"""Function that evaluates a condition for a request; None: the result is unknown."""
 
 
 @attrs.frozen
 class Leaf:
-    """One comparison.
+    """Comparison of an attribute with parameters.
 
     Attributes:
-        parameters: The parameters as they were written; any of them may match.
-        test: The comparison.
+        parameters: The parameters as they were written; one match is sufficient.
+        test: The function that compares.
     """
 
     attribute: Attribute
@@ -37,21 +37,21 @@ class Leaf:
 
 @attrs.frozen
 class Not:
-    """The negation of a condition."""
+    """Negation of a condition."""
 
     of: "Condition"
 
 
 @attrs.frozen
 class AllOf:
-    """The conjunction of conditions; without parts it is true."""
+    """Conjunction of conditions; without parts it is true."""
 
     parts: tuple["Condition", ...]
 
 
 @attrs.frozen
 class AnyOf:
-    """The disjunction of conditions."""
+    """Disjunction of conditions."""
 
     parts: tuple["Condition", ...]
 
@@ -59,7 +59,7 @@ class AnyOf:
 Condition: TypeAlias = Leaf | Not | AllOf | AnyOf
 
 ALWAYS: Final = AllOf(())
-"""The meaning of an empty target (POL-09)."""
+"""Condition that is always true, used for an empty target (POL-09)."""
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
@@ -113,7 +113,7 @@ def _contrary(check: Check) -> Check:
 
 
 def _combine(checks: Sequence[Check], *, decisive: bool) -> Check:
-    """Return the check of all parts; a part with the outcome `decisive` decides alone."""
+    """Return a function that evaluates all parts; one part with the result `decisive` decides."""
     if len(checks) == 1:
         return checks[0]
 
@@ -132,7 +132,7 @@ def _combine(checks: Sequence[Check], *, decisive: bool) -> Check:
 
 @attrs.frozen
 class Task:
-    """An obligation or advice that accompanies a decision (POL-13).
+    """Obligation or advice that accompanies a decision (POL-13).
 
     Attributes:
         do: The action: `log`, `count`, `stamp` or `durable`; a node cannot fulfil an unknown one.
@@ -150,19 +150,19 @@ class Task:
 
 
 Duties: TypeAlias = dict[Result, tuple[Task, ...]]
-"""Obligations and advice, by the decision they belong to (C-61)."""
+"""Obligations and advice, by the decision that they accompany (C-61)."""
 
 
 @attrs.frozen(kw_only=True)
 class Element:
-    """A rule, a policy that has rules, or a set that has policies (POL-06..POL-08).
+    """Rule, policy that has rules, or set that has policies (POL-06..POL-08).
 
     Attributes:
-        id: Its name, unique among its neighbours.
+        id: Its name, unique among its siblings.
         target: The messages to which it applies at all.
         direction: The direction of the messages to which it applies (POL-17).
-        priority: Its rank among its neighbours, the smallest first; equal ones keep the order of
-            the document (C-61).
+        priority: Its rank among its siblings, the smallest first; equal ones keep the order of the
+            document (C-61).
         duties: The tasks that accompany its decisions.
         parts: Rules of a policy, policies of a set.
         combining: The algorithm that combines the results of its parts.
@@ -183,28 +183,28 @@ class Element:
     reason: str = ""
 
     def walk(self, above: str = "") -> Iterator[tuple[str, "Element"]]:
-        """Yield this element and all below it with paths `set/policy/rule`, outer ones first."""
+        """Yield this element and all elements in it, with paths `set/policy/rule`."""
         path = f"{above}{self.id}"
         yield path, self
         for part in in_order(self.parts):
             yield from part.walk(f"{path}/")
 
     def conditions(self) -> Iterator[Leaf]:
-        """Yield all comparisons in this element."""
+        """Yield all comparisons in this element and its parts."""
         for _, each in self.walk():
             yield from leaves(each.target)
             yield from leaves(each.condition)
 
     @property
     def rules(self) -> int:
-        """Number of rules in it."""
+        """Number of rules in this element."""
         return sum(each.effect is not None for _, each in self.walk())
 
 
 @final
 @attrs.frozen(kw_only=True)
 class PolicySet(Element):
-    """Policies and the algorithm that combines their results: the content of one file (POL-08).
+    """Policy set: policies with the algorithm that combines their results (POL-08); one file.
 
     Attributes:
         version: Its author's name for this version.
@@ -221,7 +221,7 @@ class PolicySet(Element):
 
 @attrs.frozen(kw_only=True)
 class Book:
-    """All policies that a node judges by at one moment.
+    """All policy sets that a node applies at one time, with default and version.
 
     Attributes:
         sets: The sets, in the order in which they were given.
@@ -241,5 +241,5 @@ class Book:
 
 
 def in_order(elements: Iterable[Element]) -> list[Element]:
-    """Return elements in the order of their priorities."""
+    """Return elements sorted by their priorities."""
     return sorted(elements, key=attrgetter("priority"))

@@ -1,10 +1,12 @@
-"""The operators of conditions: their attributes, and their tests (POL-10).
+"""Operators of conditions: which attributes have them, and how they compare values (POL-10).
 
-Parameters are read once, when a policy is loaded: an operator that an attribute does not have, or a
-parameter that it never equals, is refused then. For a message, only an attribute can be missing. In
-a pattern of `like`, `*` matches any text, and no other character is special. The matcher searches
-each piece between two stars once, from the end of the piece before, so the time is linear in the
-text for every pattern.
+Parameters are checked once, when a policy is loaded: an operator that an attribute does not have,
+or a parameter that can never equal its value, is refused then. For a message, only an attribute can
+be missing.
+
+In a pattern of `like`, `*` matches any text, and no other character is special. The matcher
+searches each piece between two stars once, from the end of the previous piece, so its time is
+linear in the length of the text for every pattern.
 """
 
 import re
@@ -26,7 +28,7 @@ _ANY = "*"
 
 @attrs.frozen(slots=True)
 class Pattern:
-    """A pattern, split at its stars.
+    """Pattern of the operator `like`, split at its stars.
 
     Attributes:
         head: The beginning of the text; the whole text if there is no star.
@@ -63,7 +65,7 @@ class Pattern:
 
 
 Test: TypeAlias = Callable[[Value], bool]
-"""Returns whether a value of an attribute passes one operator with its parameters."""
+"""Function that returns whether a value of an attribute passes an operator with its parameters."""
 
 _EXACT: Final = (Operator.EQUALS, Operator.IN)
 _ORDER: Final = (Operator.MORE_THAN, Operator.LESS_THAN, Operator.BETWEEN)
@@ -81,7 +83,7 @@ OPERATORS: Final = {
     Form.DATE: (*_TEXT, *_ORDER),
     Form.LIST: (Operator.CONTAINS,),
 }
-"""The operators of each form of attribute."""
+"""Permitted operators for each type of attribute."""
 
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d")
 _DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -89,11 +91,11 @@ _ENDS: Final = 2
 
 
 class ParameterError(ValueError):
-    """A parameter cannot be compared with the attribute; the text is half a sentence."""
+    """Error: a parameter cannot be compared with the attribute; the text is half a sentence."""
 
 
 def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[object]) -> Test:
-    """Return the test of an operator; several parameters are alternatives.
+    """Return the function that compares by an operator; several parameters are alternatives.
 
     Args:
         attribute: The attribute.
@@ -124,7 +126,7 @@ def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[obj
 
 
 def exact_values(attribute: Attribute, parameters: Sequence[object]) -> frozenset[Value]:
-    """Return the parameters of `equals` and `in` in the spelling of the attribute.
+    """Return the parameters of `equals` and `in`, normalised like values of the attribute.
 
     Args:
         attribute: The attribute.
@@ -151,7 +153,7 @@ def _like(patterns: Sequence[Pattern]) -> Test:
 
 
 _Ordered: TypeAlias = tuple[float, str]
-"""A value with an order: a number, or a text that sorts by its meaning."""
+"""Sort key of a value with an order: a number, or a text that sorts by its meaning."""
 
 
 def _key(value: Value) -> _Ordered:
@@ -177,7 +179,7 @@ def _between(ranges: Sequence[tuple[_Ordered, _Ordered]]) -> Test:
 
 
 def _is_in(key: _Ordered, low: _Ordered, high: _Ordered) -> bool:
-    """Return whether a value is in a range; one that ends before it begins spans midnight."""
+    """Return whether a value is in a range; a range whose end is lower spans midnight."""
     return low <= key <= high if low <= high else key >= low or key <= high
 
 
@@ -213,7 +215,7 @@ def _number(parameter: object) -> float:
 
 
 def _spelt(attribute: Attribute, text: str) -> str:
-    """Return a text in the spelling of the attribute: addresses canonical, names lower case."""
+    """Return a text normalised like the attribute: canonical addresses, lower-case names."""
     match attribute.form:
         case Form.ADDRESS:
             try:
@@ -238,7 +240,7 @@ def _word(attribute: Attribute, text: str) -> str:
 
 
 def capital(word: str) -> str:
-    """Return a word with a capital, as the names of days are often written."""
+    """Return a word with a capital letter, as the names of days are often written."""
     return word[:1].upper() + word[1:]
 
 
@@ -280,7 +282,7 @@ def _end(attribute: Attribute, text: str) -> Value:
 
 
 def _pattern(attribute: Attribute, parameter: object) -> Pattern:
-    """Return a pattern whose pieces are in the spelling of the attribute."""
+    """Return a pattern whose pieces are normalised like values of the attribute."""
     text = _plain(parameter)
     match attribute.form:
         case Form.ADDRESS if "://" in text:

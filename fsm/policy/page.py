@@ -1,4 +1,4 @@
-"""Reads one value of a policy document: its type, its path, and its error (POL-03)."""
+"""Access to values of a policy document, with type checks and errors that name paths (POL-03)."""
 
 import math
 from collections.abc import Collection, Iterator, Mapping
@@ -13,7 +13,7 @@ from specs.limits.protocol import MAX_ID
 
 
 class BadPolicyError(ProtoflyError):
-    """A policy document breaks a rule: it is refused as a whole.
+    """Error: a policy document breaks a rule, and is refused as a whole.
 
     Attributes:
         source: The file, or the sender of the message.
@@ -29,7 +29,7 @@ class BadPolicyError(ProtoflyError):
 
 
 Table: TypeAlias = Mapping[str, object]
-"""A table of TOML, or an object of JSON."""
+"""Table of TOML, or object of JSON."""
 
 _W = TypeVar("_W")
 
@@ -37,7 +37,7 @@ _SHOWN: Final = 40
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Return whether a value is a number that every reader of JSON keeps exactly."""
+    """Return whether a value is a number that every reader of JSON reads exactly."""
     if isinstance(value, float):
         return math.isfinite(value)
     return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID
@@ -45,7 +45,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 @attrs.frozen
 class Place:
-    """One value and its path.
+    """Value in a policy document, with its path.
 
     Attributes:
         source: The file, or the sender of the message.
@@ -58,26 +58,26 @@ class Place:
     value: object
 
     def bad(self, reason: str) -> BadPolicyError:
-        """Return the error for this value."""
+        """Return an error about this value."""
         return BadPolicyError(self.source, self.path, reason)
 
     def table(self) -> Table:
         """Return the value as a table.
 
         Raises:
-            BadPolicyError: It is none. So do all methods below, for what they return.
+            BadPolicyError: It is no table. The other methods raise it for other types, too.
         """
         if not isinstance(self.value, dict):
             raise self.bad(f"must be a table, not {self._describe()}")
         return self.value
 
     def key(self, name: str) -> "Place":
-        """Return the value of a key of this table."""
+        """Return the value at a key of this table, with its path."""
         path = f"{self.path}.{name}" if self.path else name
         return Place(self.source, path, self.table().get(name))
 
     def keys(self, known: Collection[str]) -> Iterator["Place"]:
-        """Yield the value of each present key.
+        """Yield the values of all keys of this table, with their paths.
 
         Args:
             known: The permitted keys.
@@ -93,7 +93,7 @@ class Place:
             yield self.key(name)
 
     def items(self, most: int) -> list["Place"]:
-        """Return the items of a list; empty if it is absent.
+        """Return the items of a list with their paths; empty if it is absent.
 
         Raises:
             BadPolicyError: It is no list, or has too many items.
@@ -110,7 +110,7 @@ class Place:
         ]
 
     def text(self) -> str:
-        """Return a text; empty if it is absent.
+        """Return the value as a text; empty if it is absent.
 
         Raises:
             BadPolicyError: It is no text, or too long.
@@ -124,12 +124,12 @@ class Place:
         return self.value
 
     def label(self) -> str:
-        """Return a text or a whole number, as text."""
+        """Return the value as a text; whole numbers are permitted, too."""
         is_whole = isinstance(self.value, int) and is_number(self.value)
         return str(self.value) if is_whole else self.text()
 
     def number(self) -> float:
-        """Return a number; 0 if it is absent.
+        """Return the value as a number; 0 if it is absent.
 
         Raises:
             BadPolicyError: It is no number.
@@ -141,7 +141,7 @@ class Place:
         return self.value
 
     def word(self, words: Mapping[str, _W], default: _W) -> _W:
-        """Return the value that a word of a vocabulary stands for.
+        """Return the meaning of the value, a word of a fixed vocabulary.
 
         Args:
             words: The vocabulary.

@@ -1,11 +1,11 @@
-"""The decision of policies on a message (POL-02, POL-12, POL-14, C-61).
+"""Policy decision point: decides by policies on a message (POL-02, POL-12, POL-14, C-61).
 
 Policies are compiled to functions once, when they are loaded. The functions read only the request,
 so the same request gets the same verdict (I-K1); and they answer every request: an unknown result
 is `indeterminate`, never an error.
 
-Evaluation stops as soon as the result of a level is certain. The tasks of a decision come from
-every element that was evaluated and had that result, the inner ones first (I-K3).
+Evaluation of a policy or set stops as soon as its result is certain. The tasks of a decision come
+from every element that was evaluated and had that result, the inner ones first (I-K3).
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ from fsm.policy.terms import Algorithm, Direction, Result
 
 @attrs.frozen(slots=True)
 class Verdict:
-    """The result of one element for a message.
+    """Result of a set, policy or rule for a message.
 
     Attributes:
         path: The element that decided: `set/policy/rule`; empty: none.
@@ -37,13 +37,13 @@ class Verdict:
 Judge: TypeAlias = Callable[[Request], Verdict]
 
 SILENT: Final = Verdict(Result.NOT_APPLICABLE)
-"""The verdict if no policy applies."""
+"""Verdict if no policy applies."""
 
 _STAMP: Final = "stamp"
 
 
 class Pdp:
-    """The policy decision point of one book; a new book needs a new one.
+    """Policy decision point for one collection of policies; a new collection needs a new one.
 
     Attributes:
         book: The policies.
@@ -63,7 +63,7 @@ class Pdp:
         self.is_stamping = any(task.do == _STAMP for tasks in duties for task in tasks)
 
     def decide(self, request: Request) -> Verdict:
-        """Return the verdict of the policies; for `notApplicable` the default is valid.
+        """Return the verdict of the policies; if it is `notApplicable`, the default applies.
 
         A message that names several resources is judged once for each: one denial denies it, and
         one undecided resource leaves it undecided.
@@ -85,7 +85,7 @@ class Pdp:
 
 
 def about(request: Request, resource: str | None) -> Request:
-    """Return a request as if the message named one resource only.
+    """Return a request that is limited to one of the resources that the message names.
 
     Args:
         request: The request.
@@ -96,7 +96,7 @@ def about(request: Request, resource: str | None) -> Request:
 
 
 def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
-    """Return the verdict for all resources: the worst, with the tasks of all that have it."""
+    """Return the worst of several verdicts, with the tasks of all that are equal to it."""
     worse_first = [Result.DENY, Result.INDETERMINATE]
     if default is Result.DENY:
         worse_first.append(Result.NOT_APPLICABLE)
@@ -113,7 +113,7 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
 
 
 def judge_of(element: model.Element, path: str) -> Judge:
-    """Return the function that judges by a rule, a policy or a set.
+    """Return a function that judges by a rule, a policy or a set.
 
     It checks direction and target first, and adds the element's actions to a decision.
 
@@ -183,7 +183,7 @@ def _combine(algorithm: Algorithm, judges: Sequence[Judge]) -> Judge:
 
 
 def _overrides(judges: Sequence[Judge], stronger: Result, weaker: Result) -> Judge:
-    """Return a judge in which one result prevails over the contrary one.
+    """Return a function that combines verdicts so that one result prevails over its opposite.
 
     An undecided part might be a denial: it ranks before a permission and after a denial.
     """
@@ -205,7 +205,7 @@ def _overrides(judges: Sequence[Judge], stronger: Result, weaker: Result) -> Jud
 
 
 def _first_applicable(judges: Sequence[Judge]) -> Judge:
-    """Return a judge in which the first applicable verdict decides, even an undecided one."""
+    """Return a function that returns the first applicable verdict, even an undecided one."""
 
     def judge(request: Request) -> Verdict:
         for each in judges:
@@ -218,7 +218,7 @@ def _first_applicable(judges: Sequence[Judge]) -> Judge:
 
 
 def _join_verdicts(first: Verdict | None, second: Verdict) -> Verdict:
-    """Return the first of the agreeing results, with the tasks of both."""
+    """Return the first of two equal results, with the tasks of both."""
     if first is None:
         return second
     return attrs.evolve(first, tasks=first.tasks + second.tasks) if second.tasks else first

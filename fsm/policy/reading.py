@@ -1,9 +1,10 @@
-"""Reads a policy set from a document, as a whole or not at all (POL-03, POL-06..POL-08).
+"""Reader of policy documents: returns a whole policy set or an error (POL-03, POL-06..POL-08).
 
 The document is the content of a TOML file or a JSON message. Unknown keys are refused, so that a
 misspelt key cannot leave a rule without its condition.
 
-In a condition, a table means "and", a list means "or", and an empty one "always" (POL-09).
+In a condition, a table means "and", a list means "or", and an empty table or list means "always"
+(POL-09).
 """
 
 import re
@@ -20,7 +21,7 @@ from specs.limits import node
 from specs.limits.protocol import MAX_LIST
 
 _LOGIC: Final = ("not", "anyOf", "allOf")
-"""Words that join conditions."""
+"""Keys that join conditions."""
 
 _GROUPS: Final = {
     group: tuple(
@@ -28,17 +29,17 @@ _GROUPS: Final = {
     )
     for group in dict.fromkeys(name.partition(".")[0] for name in ATTRIBUTES if "." in name)
 }
-"""Tables of attributes with a dot in their names: `identity.user` is `user` in `identity`."""
+"""Tables for attributes with a dot in their names: `identity.user` is `user` in `identity`."""
 
 _NAMES: Final = (*(name.partition(".")[0] for name in ATTRIBUTES), *ALIASES, *_LOGIC)
 _OPERATORS: Final = (*(str(each) for each in Operator), *_LOGIC)
 
 
 def read_condition(at: Place) -> model.Condition:
-    """Read a target or a condition; an absent or empty one always holds.
+    """Read a target or a condition; an absent or empty one is always true.
 
     Raises:
-        BadPolicyError: It is none.
+        BadPolicyError: It is no condition.
     """
     if at.value is None or at.value in ({}, []):
         return model.ALWAYS
@@ -46,7 +47,7 @@ def read_condition(at: Place) -> model.Condition:
 
 
 def _condition(at: Place, of: Attribute | None, depth: int) -> model.Condition:
-    """Read a condition, or the conditions on one attribute."""
+    """Read a condition, or the conditions on one attribute, from a document."""
     if depth == 0:
         raise at.bad(f"is nested more than {node.MAX_POLICY_DEPTH} deep; make it several rules")
     if isinstance(at.value, list):
@@ -61,7 +62,7 @@ def _condition(at: Place, of: Attribute | None, depth: int) -> model.Condition:
 
 
 def _entry(at: Place, of: Attribute | None, depth: int) -> model.Condition:
-    """Read one key of a table: a word of logic, an attribute, or an operator."""
+    """Read the value at one key of a condition: a logical word, an attribute, or an operator."""
     name = at.path.rpartition(".")[2]
     match name:
         case "not":
@@ -81,7 +82,7 @@ def _entry(at: Place, of: Attribute | None, depth: int) -> model.Condition:
 
 
 def _member(at: Place, group: str, depth: int) -> model.Condition:
-    """Read the conditions on one attribute of a group."""
+    """Read the conditions on one attribute of a group such as `identity`."""
     name = at.path.rpartition(".")[2]
     return _condition(at, ATTRIBUTES[f"{group}.{name}"], depth - 1)
 
@@ -121,16 +122,16 @@ RULE_KEYS: Final = (*_SCOPE_KEYS, "effect", "condition", "reason")
 TASK_KEYS: Final = ("do", "when", "name", "text")
 
 ID: Final = r"[A-Za-z0-9._-]{1,64}"
-"""The form of names of sets, policies and rules, which are parts of paths."""
+"""Regular expression for names of sets, policies and rules, which are parts of paths."""
 
 _DIRECTIONS: Final = {str(each): each for each in Direction}
 _MOMENTS: Final = {str(each): each for each in Moment}
 _CHANGES: Final = {"stamp": "stamped", "durable": "kept"}
-"""Tasks that change the message, and the names of the changes."""
+"""Tasks that change the message, with a verb for error messages."""
 
 
 def read_set(document: object, source: str) -> model.PolicySet:
-    """Read a policy set.
+    """Read a policy set from a document.
 
     Args:
         document: The content of a TOML file or a JSON message.

@@ -1,8 +1,8 @@
-"""The JSON Schema of policy files, made from the tables of the reader (POL-03).
+"""Generator of the JSON Schema of policy files, from the tables of the reader (POL-03).
 
-Editors of TOML use it to complete and to check. It checks single values like the reader; rules
-about several values (repeated ids, limits of a whole set, ranges that end before they begin) are
-known to the reader only.
+Editors of TOML use the schema to complete and to check. It checks single values like the reader;
+rules about several values (repeated ids, limits of a whole set, ranges whose end precedes their
+beginning) are checked by the reader only.
 """
 
 import json
@@ -20,7 +20,7 @@ from specs.limits.protocol import MAX_ID, MAX_LIST
 from specs.schema.shape import END
 
 SCHEMA_FILE: Final = Path(__file__).with_name("policy.schema.json")
-"""The shipped file of the schema; a test compares it with the result of this module."""
+"""File of the schema, which is shipped; a test compares its content with this module's output."""
 
 _TEXT: Final[JsonObject] = {"type": "string", "maxLength": MAX_POLICY_TEXT}
 _LABEL: Final[JsonObject] = {
@@ -34,12 +34,12 @@ _CLOCK: Final = {Form.TIME: _TIME, Form.DATE: _DATE}
 
 
 def schema_text() -> str:
-    """Return the schema as the text of its file."""
+    """Return the JSON Schema as the text of its file."""
     return json.dumps(policy_schema(), indent=2) + "\n"
 
 
 def policy_schema() -> JsonObject:
-    """Return the schema of one file: one policy set."""
+    """Return the JSON Schema of one policy file, which contains one policy set."""
     attributes = _attributes()
     attributes |= {alias: attributes[name] for alias, name in ALIASES.items()}
     return {
@@ -73,7 +73,7 @@ def _policy() -> JsonObject:
 
 
 def _element(own: JsonObject, *required: str) -> JsonObject:
-    """Return the schema of a set, a policy or a rule."""
+    """Return the JSON Schema of a set, a policy or a rule."""
     name: JsonObject = {"type": "string", "pattern": f"^{ID}{END}"}
     return {
         "type": "object",
@@ -110,13 +110,13 @@ def _task() -> JsonObject:
 
 
 def _always() -> JsonObject:
-    """Return the schema of a condition that may be empty."""
+    """Return the JSON Schema of a condition that may be empty."""
     empty: list[Json] = [{"const": {}}, {"const": []}]
     return {"anyOf": [*empty, {"$ref": "#/$defs/condition"}]}
 
 
 def _attributes() -> JsonObject:
-    """Return the schemas of all attributes; those with a dot in their names are in tables."""
+    """Return the JSON Schemas of all attributes; names with a dot become nested tables."""
     plain: JsonObject = {}
     groups: dict[str, JsonObject] = {}
     for row in ATTRIBUTES.values():
@@ -147,7 +147,7 @@ def _definitions() -> JsonObject:
 
 
 def _joining(what: str, keys: JsonObject) -> JsonObject:
-    """Return the schema of a table, whose keys must all hold."""
+    """Return the JSON Schema of a table of conditions, which must all be true."""
     ref: JsonObject = {"$ref": f"#/$defs/{what}"}
     some = _list(ref, MAX_LIST, 1)
     return {
@@ -159,7 +159,7 @@ def _joining(what: str, keys: JsonObject) -> JsonObject:
 
 
 def _either(what: str) -> JsonObject:
-    """Return the schema of a list, of which one element must hold."""
+    """Return the JSON Schema of a list of conditions, of which one must be true."""
     return _list({"$ref": f"#/$defs/{what}"}, MAX_LIST, 1)
 
 

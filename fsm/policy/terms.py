@@ -1,11 +1,11 @@
-"""The words of the policy language, and their other spellings (POL-02, POL-12, C-61)."""
+"""Vocabulary of the policy language, with alternative spellings (POL-02, POL-12, C-61)."""
 
 from enum import StrEnum
 from typing import Final
 
 
 class Result(StrEnum):
-    """The result of a rule, a policy, a set or all of them for a message (POL-02)."""
+    """Result of a rule, a policy, a set or all of them for a message (POL-02)."""
 
     PERMIT = "permit"
     DENY = "deny"
@@ -14,7 +14,7 @@ class Result(StrEnum):
 
 
 class Algorithm(StrEnum):
-    """Algorithms that combine several results to one (POL-12)."""
+    """Algorithm that combines several results into one (POL-12)."""
 
     DENY_OVERRIDES = "denyOverrides"
     PERMIT_OVERRIDES = "permitOverrides"
@@ -22,7 +22,7 @@ class Algorithm(StrEnum):
 
 
 class Direction(StrEnum):
-    """The direction of messages (POL-17).
+    """Direction of messages to which a rule applies (POL-17).
 
     At a node, a message to an address of another domain is outgoing. In a runtime, each message
     that one of its components sends is outgoing. All others are incoming.
@@ -34,14 +34,14 @@ class Direction(StrEnum):
 
 
 class Moment(StrEnum):
-    """The moment of an obligation: before or after the message is forwarded (POL-13)."""
+    """Time of an obligation: before or after the message is forwarded (POL-13)."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
 class Operator(StrEnum):
-    """The operators that compare an attribute (POL-10)."""
+    """Operator that compares an attribute with parameters (POL-10)."""
 
     EQUALS = "equals"
     IN = "in"
@@ -58,11 +58,11 @@ EFFECTS: Final = {
     "deny": Result.DENY,
     "block": Result.DENY,
 }
-"""Spellings of an effect (C-61)."""
+"""Effects by their permitted spellings (C-61)."""
 
 ALGORITHMS: Final = {
     **{str(each): each for each in Algorithm},
     "allowOverrides": Algorithm.PERMIT_OVERRIDES,
     "blockOverrides": Algorithm.DENY_OVERRIDES,
 }
-"""Spellings of a combining algorithm (C-61)."""
+"""Combining algorithms by their permitted spellings (C-61)."""

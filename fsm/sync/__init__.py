@@ -1,1 +1,1 @@
-"""Convergence of data objects: reporters and observers."""
+"""Data objects that converge: the reporter's writes and the observers' copies."""

@@ -1,24 +1,25 @@
-"""The children of one data object at one place (SYN-24, I-D10, M-48..M-50).
+"""Child objects of a data object, as runtimes and hyperties hold them (SYN-24, I-D10, M-48..M-50).
 
 Each child has one writer, its creator, and each message of a creator has a greater id than all its
 earlier ones (MSG-03). So a message that is newer than the last one of its creator is applied, even
-if earlier ones were lost; any other message is late, or a repeat. No place needs to know the order
-between different creators, and places that have the same children at the same versions are equal:
-the digest of a set is the sum of the digests of its members, so its cost does not depend on their
-number.
+if earlier ones were lost; any other message is late, or a repeat. The order between different
+creators does not matter. Two sets with the same children at the same versions have equal digests:
+the digest of a set is the sum of the digests of its members, so updating it takes constant time.
 
-A hyperty has a copy that finds its own gaps (SYN-24). The reporter's end has all children, and
-publishes a sign of them: their number and digest. A copy that earlier had the state of the sign is
-ahead of the reporter's end; but if the same sign is repeated, the reporter's end lacks a message.
-Otherwise a message may be under way; if it has not come after a pause, the object is read. Messages
-that came during the read are applied on top of its result.
+A hyperty has a copy of the children that detects its own gaps (SYN-24). The reporter's runtime has
+all children, and publishes a sign of them: their number and digest. If a copy had that sign at an
+earlier time, the copy is ahead of the reporter's runtime; but if the same sign is repeated, the
+reporter's runtime lacks a message. Otherwise a message may be under way; if it has not come after a
+pause, the copy reads the object. Messages that came during the read are applied on top of its
+result.
 
-A reporter's end publishes no sign of children that it never had. So after a child of another
-creator arrives, a sign must come in time, or else the object is read. A reporter that publishes no
-versions of children publishes no signs at all: then the received messages are relied on.
+A reporter's runtime publishes no sign of children that it never received. So after a child of
+another creator arrives, a sign must follow in time; if none comes, the object is read. A reporter
+that publishes no versions of children publishes no signs at all: then the copy relies on the
+received messages.
 
-About its own children a copy knows more than the reporter: if the reporter's end does not show
-them, the copy sends them again, a few times; after that it accepts the state of the reporter's end.
+A copy knows more about its own hyperty's children than the reporter does: if the reporter's runtime
+lacks them, the copy sends them again, a few times; then it accepts the reporter's state.
 """
 
 import math
@@ -45,12 +46,12 @@ from specs.reply_code import Code
 
 @attrs.frozen(slots=True)
 class ChildOp:
-    """One operation of a creator on its own child.
+    """Operation of a creator on its own child: create, update or delete.
 
     Attributes:
-        act: The kind: create, update or delete.
-        name: The child: `creator#number`.
-        version: Id of the message; of one creator, the greater id is the later one.
+        act: The kind of operation.
+        name: Name of the child: `creator#number`.
+        version: Id of the message; a creator's later messages have greater ids.
         value: The new value; None if the child is deleted.
         removes: Dotted path of the single attribute that an update removes from the value, if any.
         base: Version of the child from which the attribute is removed.
@@ -68,7 +69,7 @@ class ChildOp:
 
 _DIGEST_BYTES: Final = 8
 _ENTRY: Final = 64
-"""Number of bytes that the whole object needs for a child besides its value (ours)."""
+"""Number of bytes that a child adds to the whole object in addition to its value (our choice)."""
 
 _DIGESTS: Final = 1 << (8 * _DIGEST_BYTES)
 _LATE: Final = Refused(Code.CONFLICT, "this was said before, or something later was")
@@ -76,7 +77,7 @@ _LATE: Final = Refused(Code.CONFLICT, "this was said before, or something later 
 
 @attrs.frozen(slots=True)
 class Kept:
-    """The stored state of one child.
+    """Stored state of one child: creator, value, version and size.
 
     Attributes:
         value: Its value, frozen: readers get it without a copy.
@@ -92,7 +93,7 @@ class Kept:
 
 @attrs.define
 class _Creator:
-    """The state of one creator.
+    """Counts of one creator's children, and the id of its last message.
 
     Attributes:
         said: Id of its last message that was applied.
@@ -106,7 +107,7 @@ class _Creator:
 
 
 class ChildSet:
-    """All children of one object; bounded in number and size, per creator and together.
+    """All children of one object, with limits of number and size, per creator and in total.
 
     Attributes:
         size: Number of bytes that all children count for.
@@ -125,26 +126,26 @@ class ChildSet:
         return iter(self._kept)
 
     def find(self, name: str) -> Kept | None:
-        """Return the child with a name, or None."""
+        """Return the state of the child with a name, or None."""
         return self._kept.get(name)
 
     def names_of(self, creator: str) -> list[str]:
-        """Return the children of one creator."""
+        """Return the names of one creator's children."""
         return [name for name, kept in self._kept.items() if kept.creator == creator]
 
     @property
     def sign(self) -> ChildrenSign:
-        """The sign of the set: the number of children and their digest."""
+        """The checksum of the set: the number of children and their digest."""
         return ChildrenSign(len(self._kept), f"{self._digest:016x}")
 
     def fits_beside(self, data: JsonObject) -> bool:
-        """Return whether one message can hold these children together with their object's value."""
+        """Return whether one message can contain these children and their object's value."""
         if not self._kept:
             return True  # a value alone has its own limit
         return self.size + _ENTRY * len(self._kept) + json_size(data) <= sync.VALUE_BYTES
 
     def shown(self) -> JsonObject:
-        """Return all children as the whole object shows them, without their resource."""
+        """Return all children in the form of a `read` answer: value and version by name."""
         return {
             name: {"value": kept.value, "version": kept.version}
             for name, kept in self._kept.items()
@@ -153,7 +154,7 @@ class ChildSet:
     # --- single children ----------------------------------------------------------------------
 
     def take(self, op: ChildOp) -> Refused | bool:
-        """Apply the operation of a creator; return whether it is new, not late."""
+        """Apply the operation of a creator; return True if the set changed, False if it is late."""
         creator = self._creators.get(op.creator, _Creator())
         child = self._kept.get(op.name)
         if op.version <= creator.said:
@@ -174,7 +175,7 @@ class ChildSet:
         return True
 
     def refusal(self, op: ChildOp) -> Refused | None:
-        """Return why an operation is not allowed, before it is sent."""
+        """Return why an operation is not allowed, or None if it may be applied or sent."""
         creator = self._creators.get(op.creator, _Creator())
         if op.act is MessageType.DELETE:
             return None
@@ -221,7 +222,7 @@ class ChildSet:
     # --- the whole set ---------------------------------------------------------------------
 
     def become(self, others: "dict[str, Kept]") -> list[str]:
-        """Replace the children by others; return the names of those that are new, changed or gone.
+        """Replace all children; return the names of those that are new, changed or removed.
 
         Messages of a creator that are part of these children are then ignored, and later ones
         are applied.
@@ -243,10 +244,10 @@ class ChildSet:
 
 
 def children_in(shown: JsonObject | None) -> dict[str, Kept]:
-    """Read the children of one resource from the whole object.
+    """Read the children from a read answer: a dictionary of value and version by name.
 
-    Entries that are no children are left out, and so are children beyond the bounds of an object.
-    Where no version is given, any later operation is applied.
+    Entries that are no children are left out, and so are children beyond the limits of an object.
+    An entry without a version gets version 0, so that any later operation is applied.
     """
     children: dict[str, Kept] = {}
     space = sync.CHILDREN_BYTES
@@ -266,7 +267,7 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
 def _no_room(
     op: ChildOp, former: Kept | None, creator: _Creator, count: int, size: int
 ) -> Refused | None:
-    """Return the bound that a child would break, or None."""
+    """Return a refusal that names the limit that a child would exceed, or None."""
     size_after, known = _size(op.name, op.value), 0 if former is None else former.size
     more, added = size_after - known, 1 if former is None else 0
     bounds = (
@@ -310,37 +311,38 @@ def _digest(name: str, version: int) -> int:
 
 
 _SIGNS: Final = 256
-"""Number of its former signs that a copy remembers, to know that it is not behind (ours)."""
+"""Number of earlier checksums that a copy remembers, to recognise outdated ones (our choice)."""
 
 _HEARD: Final = 1000
-"""Number of changes that are kept during a read; older ones are dropped (ours)."""
+"""Number of child operations kept while a read is under way; older ones are dropped (our choice).
+"""
 
 
 class ChildrenPort(Protocol):
-    """The calls of a copy of children to its host; none of them calls the copy."""
+    """Callbacks of `ChildrenCopyCore` to its host; none of them may call the copy."""
 
     def changed(self, name: str) -> None:
-        """Show that a child came, changed or went."""
+        """Tell the hyperty that a child was added, changed or removed."""
 
     def read(self, number: int) -> None:
-        """Read the whole object (M-41), since children are missing or should be gone.
+        """Read the whole object (M-41), since the copy lacks children or has deleted ones.
 
         Args:
             number: Number of the read, for `read_failed`.
         """
 
     def say_again(self, act: MessageType, name: str) -> None:
-        """Send an operation of the own hyperty again, since the reporter's end lacks it.
+        """Send an operation of the own hyperty again, since the reporter's runtime lacks it.
 
         The new message has a version of its own; the host passes it to `take`.
         """
 
 
 class ChildrenCopyCore:
-    """A copy of the children of one object.
+    """Copy of one object's children at a hyperty, which detects lost messages and reads them again.
 
     Args:
-        keeper: The hyperty of this copy: the one creator whose children the copy knows best.
+        keeper: The hyperty that has this copy; its own children are known best here.
         port: The host.
 
     Attributes:
@@ -367,23 +369,23 @@ class ChildrenCopyCore:
         self._note()
 
     def deadline(self) -> float:
-        """Return when `time_over` is due; infinity: never."""
+        """Return the time at which `time_over` must be called; infinity: never."""
         return min(self._due, self._sign_by)
 
     # --- inputs: `now` is the time on the host's clock ------------------------------------
 
     def take(self, op: ChildOp, now: float, *, is_reported: bool = False) -> None:
-        """Take an operation of a creator, or of the own hyperty once it is sent.
+        """Apply a received operation of a creator, or one that the own hyperty has just sent.
 
         Args:
             op: The operation.
             now: Seconds on the host's clock.
-            is_reported: Whether the reporter's end vouches for it: it did not come from the
+            is_reported: Whether the operation came from the reporter's runtime, not from the
                 creator.
         """
         is_own = op.creator == self._keeper
         if is_reported and is_own:
-            # About its own children a copy believes only its hyperty.
+            # A copy relies on its hyperty alone for the children of that hyperty.
             return
         if self._heard is not None:
             self._heard.append(op)
@@ -391,7 +393,7 @@ class ChildrenCopyCore:
             self._deleted[op.name] = None
             if len(self._deleted) > CHILDREN_OF_CREATOR:
                 self._deleted.pop(next(iter(self._deleted)))
-        # A child that does not fit here was refused by the reporter's end, too.
+        # A child that does not fit here was refused by the reporter's runtime, too.
         result = self.children.take(op)
         if result is not False and not (is_own or is_reported):
             self._sign_by = min(self._sign_by, now + QUIET)
@@ -401,14 +403,14 @@ class ChildrenCopyCore:
             self._port.changed(op.name)
 
     def doubt(self, now: float) -> None:
-        """Read at once, since messages may have been missed that no sign will show."""
+        """Schedule a read at once, since messages may be lost that no checksum will reveal."""
         self._due, self._is_check = min(self._due, now), False
         self._is_doubted = True
 
     # --- signs ----------------------------------------------------------------------------
 
     def _note(self) -> None:
-        """Remember the present state of the copy, the newest last."""
+        """Remember the present checksum of the copy as the newest of its earlier ones."""
         self._number += 1
         sign = self.children.sign
         self._past.pop(sign, None)
@@ -417,7 +419,7 @@ class ChildrenCopyCore:
             del self._past[next(iter(self._past))]
 
     def hear_sign(self, sign: ChildrenSign, now: float) -> None:
-        """Take the sign of its children that the reporter's end has published."""
+        """Compare the reporter's checksum of the children with the copy; read if needed."""
         self._sign_by, self._is_check = math.inf, False
         number = self._past.get(sign, 0)
         is_ahead = number > self._latest
@@ -435,7 +437,7 @@ class ChildrenCopyCore:
         self._settle()
 
     def _settle(self) -> None:
-        """End the wait if the missing children have come."""
+        """Cancel the scheduled read if the missing children have arrived."""
         if self._missed == self.children.sign:
             self._sign_by = math.inf
         if self._missed in {None, self.children.sign}:
@@ -446,7 +448,7 @@ class ChildrenCopyCore:
     # --- reads ----------------------------------------------------------------------------
 
     def time_over(self, now: float) -> None:
-        """Handle all deadlines that are over."""
+        """Read the object if a checksum or lost messages did not come before a deadline."""
         if now < self.deadline():
             return
         # A check is needed only because the reporter was silent.
@@ -460,7 +462,7 @@ class ChildrenCopyCore:
         self._port.read(self._reads)
 
     def read_failed(self, read: int, now: float) -> None:
-        """Repeat a read later."""
+        """Schedule another read after a pause, since a read failed."""
         if read == self._reads and self._heard is not None:
             self._heard = None
             if self._is_check:
@@ -469,7 +471,7 @@ class ChildrenCopyCore:
                 self._due = now + self._pause
 
     def become(self, shown: JsonObject | None, now: float) -> None:
-        """Take the whole object with all its children.
+        """Replace the children by those of a read answer, then apply the later operations.
 
         Args:
             shown: The value of `childrenObjects`; None: the object has no such field.
@@ -502,7 +504,7 @@ class ChildrenCopyCore:
     def _find_unknown(
         self, children: dict[str, Kept], since: AbstractSet[str]
     ) -> list[tuple[MessageType, str]]:
-        """Keep and return operations of the keeper that the reporter's end does not show."""
+        """Return own operations to send again, which a read answer lacks, and add them to it."""
         repeats: list[tuple[MessageType, str]] = []
         for name in self.children.names_of(self._keeper):
             mine, theirs = self.children.find(name), children.get(name)

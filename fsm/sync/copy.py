@@ -1,19 +1,19 @@
-"""The observer's end of a data object: a copy that follows version by version.
+"""Observer's copy of a data object, which follows the published changes version by version.
 
 Changes are applied strictly in order; a gap, or a change that does not fit the value, makes the
 copy stale until the whole object was read (SYN-17, I-D3). No change is applied before the snapshot
-(I-D5). A read that fails is repeated after a pause; a read without an answer, when its time is
-over.
+(I-D5). A read that fails is repeated after a pause; a read without an answer, when its time limit
+has passed.
 
-If the last change is lost, no gap shows, and if the object's end is lost, nothing shows it. So the
-reporter repeats its last change, and a live copy that gets no message for a long time reads the
-object (I-D4). The read brings missed changes, or the answer that the object is gone, which ends the
-copy.
+The loss of the last change leaves no gap, and the loss of the reporter's runtime is not announced.
+So the reporter repeats its last change, and a live copy that gets no message for a long time reads
+the object (I-D4). The read brings missed changes, or the answer that the object is gone, which ends
+the copy.
 
-Changes can make a value larger than any message that shows it whole. A copy ends if it becomes
-larger than the value of an object may be, so no peer can fill the memory.
+Many small changes can make a value larger than any message that contains the whole value. A copy
+ends if it becomes larger than the value of an object may be, so no peer can fill the memory.
 
-The value is frozen (`specs.jsonvalue`): readers get it without a copy.
+The value is frozen (`specs.jsonvalue`): readers get the value itself, not a copy of it.
 """
 
 import math
@@ -33,13 +33,13 @@ _OBJECT_BYTES: Final = 6
 
 
 class CopyPort(Protocol):
-    """The calls of a copy to its host; none of them calls the copy."""
+    """Callbacks of `ObserverCore` to its host; none of them may call the core."""
 
     def step(self, step: Step) -> None:
-        """Trace a step of the machine."""
+        """Trace a transition of the copy's state machine."""
 
     def show(self, version: int, data: JsonObject, change: Change | None) -> None:
-        """Show a new value, which is frozen.
+        """Pass a new value, which is frozen, to the observer.
 
         Args:
             version: Version of the value.
@@ -48,30 +48,31 @@ class CopyPort(Protocol):
         """
 
     def read(self, number: int) -> None:
-        """Read the whole object (M-41), since a change is or may be missing.
+        """Read the whole object from the reporter (M-41), since a change may be missing.
 
         Args:
             number: Number of the read, for `read_failed` and `not_found`.
         """
 
     def end(self, why: str) -> None:
-        """Note that the copy has ended, and no more changes are applied (I-D7, I-D8)."""
+        """Tell the observer that the copy has ended: no more changes are applied (I-D7, I-D8)."""
 
 
 class ObserverCore:
-    """An observer's copy of one data object: one entity of the machine `observer_copy`.
+    """State and value of an observer's copy of one data object (state machine `observer_copy`).
 
-    Inputs after its end are ignored; a new subscription needs another core.
+    Inputs after the end of the copy are ignored; a new subscription needs another core.
 
     Args:
         url: Address of the object.
         observer: Address of the observer.
         port: The host.
-        quiet: Seconds without a message after which a live copy reads; infinity: never.
+        quiet: Seconds without a message after which a live copy reads the object; infinity:
+            never.
 
     Attributes:
-        version: Version of the value; 0: there is no value yet.
-        data: The value as of the last change applied; frozen.
+        version: Version of the value; 0: no value has come yet.
+        data: The value after the last applied change; frozen.
     """
 
     def __init__(self, url: str, observer: str, port: CopyPort, quiet: float = QUIET) -> None:
@@ -89,16 +90,16 @@ class ObserverCore:
 
     @property
     def state(self) -> State | None:
-        """The state of the copy; None: not begun."""
+        """The state of the copy; None: `begin` was not called yet."""
         state = self._entity.state
         return None if state is None else State(state)
 
     def deadline(self) -> float:
-        """Return when `time_over` is due; infinity: never."""
+        """Return the time at which `time_over` must be called; infinity: never."""
         return min(self._until, self._read_at)
 
     def _step(self, trigger: Trigger, now: float, why: str = "") -> None:
-        """Make a step, and begin the wait of the new state."""
+        """Make a transition, and set the deadline of the new state."""
         conditions = {Condition.GAP} if trigger is Trigger.CHANGED else NOTHING
         self._port.step(self._entity.step(trigger, why, conditions))
         self._until = now + self._entity.patience
@@ -107,12 +108,12 @@ class ObserverCore:
     # --- inputs: `now` is the time on the host's clock ----------------------------------------
 
     def begin(self, now: float) -> None:
-        """Note that the subscription is requested (M-36); changes may come from now on."""
+        """Start the copy when its subscription is requested (M-36); changes may come from now."""
         if self.state is not State.DELETED:
             self._step(Trigger.OBSERVE, now)
 
     def recall(self, version: int, data: JsonObject, now: float) -> None:
-        """Show the value stored before a restart (M-52), unless a newer one has come already."""
+        """Use the value stored before a restart (M-52), unless a newer one has come already."""
         if self.state is State.SYNCING:
             self._step(Trigger.RECALLED, now)
             # A copy without subscription may not read: the subscription brings the object.
@@ -120,10 +121,10 @@ class ObserverCore:
             self._become(version, data)
 
     def become(self, whole: Snapshot | DataObject, now: float) -> None:
-        """Take the whole object from a subscription's answer or from a read."""
+        """Take over the whole object from the answer to a subscription or to a read."""
         if self.state is State.DELETED:
             return
-        # Repeated reads that do not close the gap are spaced.
+        # If a read does not close the gap, the next one follows after a pause.
         pause = READ_PAUSE if self.state is State.STALE else 0.0
         self._step(Trigger.SNAPSHOT, now)
         self._hear(now)
@@ -135,24 +136,24 @@ class ObserverCore:
                 self._take(early[version], now, pause)
 
     def change(self, change: Change, now: float) -> None:
-        """Take a change that was published (M-40)."""
+        """Apply a published change (M-40), or keep the change until earlier ones have come."""
         self._take(change, now)
 
     def doubt(self, why: str, now: float) -> None:
-        """Read the object after a pause, since a published message was no change."""
+        """Make a live copy stale and schedule a read, since a published message was no change."""
         if self.state is State.LIVE:
             self._step(Trigger.CHANGED, now, why)
             self._read_at = now + READ_PAUSE
 
     def read_failed(self, read: int, why: str, now: float) -> None:
-        """Repeat a read later, since no answer came or there was no route."""
-        # Not if the next read is already due.
+        """Schedule another read after a pause, since no answer came or no route was known."""
+        # No pause is needed if the next read is scheduled already.
         if self.state is State.STALE and self._read_at == math.inf and read == self._reads:
             self._step(Trigger.READ_FAILED, now, why)
             self._read_at = now + READ_PAUSE
 
     def not_found(self, read: int, why: str, now: float) -> None:
-        """Read the object again, at pauses that double, before it counts as gone.
+        """Read the object again, at pauses that double; end the copy after several such answers.
 
         A node that has lost its state does not know an object until the object's runtime has come
         back. So only `GONE_READS` such answers in a row end the copy.
@@ -167,15 +168,15 @@ class ObserverCore:
         self._read_at = now + READ_PAUSE * 2.0 ** (self._not_found - 1)
 
     def give_up(self, why: str, now: float) -> None:
-        """End, since the subscription or a read was refused for good, or the observer leaves."""
+        """End the copy: the subscription or a read was refused for good, or the observer leaves."""
         self._end(Trigger.GIVEN_UP, now, why, why)
 
     def delete(self, now: float) -> None:
-        """End, since the object was deleted by its reporter (M-47)."""
+        """End the copy, since the reporter deleted the object (M-47)."""
         self._end(Trigger.DELETED, now, "", "deleted by its reporter")
 
     def time_over(self, now: float) -> None:
-        """Handle the deadline that is over."""
+        """Read the object, or end the copy, if the deadline of its state has passed."""
         if now < self.deadline():
             return
         if self.state is State.SYNCING:
@@ -192,12 +193,12 @@ class ObserverCore:
     # --- versions -----------------------------------------------------------------------------
 
     def _take(self, change: Change, now: float, pause: float = 0.0) -> None:
-        """Apply a change, or keep it; if there is a gap, read the object after a pause."""
+        """Apply a change, or keep one that came early; if a version is missing, schedule a read."""
         version, state = change.version, self.state
         if state is State.DELETED:
             return
         if state is not State.LIVE:
-            # The state, its wait and the read under way do not change.
+            # The state, its deadline and the read under way do not change.
             self._keep(version, change)
             self._port.step(self._entity.step(Trigger.CHANGED))
             return
@@ -215,7 +216,7 @@ class ObserverCore:
             self._apply(change, now)
 
     def _gap(self, change: Change) -> str:
-        """Return why a change does not follow on the value; empty: no gap, or a late change."""
+        """Return why a change cannot be applied to the value; empty: no version is missing."""
         version, present = change.version, self.version
         if version > present + 1:
             return f"{version} came after {present}"
@@ -227,12 +228,12 @@ class ObserverCore:
         )
 
     def _become(self, version: int, data: JsonObject) -> None:
-        """Take a whole value that has come in one message."""
+        """Replace the value by a whole value that came in one message."""
         self.version, self.data, self._most = version, frozen_object(data), json_size(data)
         self._port.show(version, self.data, None)
 
     def _apply(self, change: Change, now: float) -> None:
-        """Apply a change to the value, whose size is counted only if it may be too large."""
+        """Apply a change to the value; end the copy if the value becomes too large."""
         data = frozen_object(apply_change(self.data, change))
         self._most += _most_brought(change)
         if self._most > VALUE_BYTES:
@@ -244,9 +245,9 @@ class ObserverCore:
         self._port.show(change.version, data, change)
 
     def _keep(self, version: int, change: Change) -> None:
-        """Keep a change that came early; if there are too many, drop the oldest.
+        """Keep a change that came early; if too many are kept, drop the oldest.
 
-        The newest change then shows the gap, and the object is read: no change is lost unnoticed.
+        The newest change then reveals the missing version, and the object is read.
         """
         if version > self.version:
             self._early[version] = change
@@ -254,7 +255,7 @@ class ObserverCore:
             del self._early[min(self._early)]
 
     def _hear(self, now: float) -> None:
-        """Note that a live copy got a message of its reporter."""
+        """Restart the timer of silence, since a live copy got a message of its reporter."""
         self._read_at = now + self._quiet
         self._not_found = 0
 
@@ -271,7 +272,7 @@ class ObserverCore:
 
 
 def _most_brought(change: Change) -> int:
-    """Return the largest number of bytes that a change adds to a value.
+    """Return an upper bound of the bytes that a change adds to a value.
 
     Each segment of a path may be the key of a new object, which is written with brackets.
     """

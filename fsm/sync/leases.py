@@ -1,21 +1,22 @@
-"""Timers of data objects: renewals of subscriptions at the observer's end, and repeats.
+"""Timers of data objects: renewals of an observer's subscriptions, and repeats of the last change.
 
 The message by which an observer leaves may be lost, and a runtime that is killed sends none. So a
-subscription is granted for a time, its lease, which the observer's sync manager renews (SYN-20).
-Without a renewal the reporter's end removes the observer; if the observer is still there, it
-subscribes again.
+subscription is granted for a limited time, its lease, which the observer's sync manager renews
+(SYN-20). Without a renewal the reporter's runtime removes the observer; an observer that still
+exists then subscribes again.
 
-The loss of a change shows when the next one comes; after the last change there is no next one. So
-the last change is published again, the same change in a new message (I-D4): soon at first, then at
-pauses that double, for as long as there is an observer. An observer that has it already ignores it
-by its version. A lost message about a child can be detected in no other way, since the next message
-is about another child. So the sign of an object's children is published when they have not changed
-for a while, and then repeated as well; if they never stop changing, at the longest pause. There is
-a pause between any two repeats, and the one that is overdue longest goes first, so they never use
-up the rate of a session.
+An observer detects a lost change when the next change arrives; after the last change no next one
+comes. So the last change is published again, the same change in a new message (I-D4): soon at
+first, then at pauses that double, as long as the object has observers. An observer that has the
+change already ignores the repeat by its version. A lost message about a child object can be
+detected in no other way, since the next message is about another child. So a checksum of an
+object's children, their sign, is published when they have not changed for a while, and then
+repeated as well; if they never stop changing, at the longest pause. Any two repeats are separated
+by a pause, and the most overdue repeat is sent first, so repeats never use up the rate limit of a
+session.
 
-One core of each kind serves all objects of a runtime. Times are of a clock that never goes back; it
-may stand still, or leap, while the machine sleeps.
+One core of each kind serves all objects of a runtime. Times are read from a clock that never goes
+back; the clock may stand still, or leap, while the machine sleeps.
 """
 
 import math
@@ -32,28 +33,28 @@ from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
 IsObserved: TypeAlias = Callable[[str], bool]
-"""Returns whether the object with an address has observers now."""
+"""Function that returns whether the object with an address has observers now."""
 
 
 # ---- leases
 
 _Pair: TypeAlias = tuple[str, str]
-"""An object and its observer."""
+"""Address of an object and address of its observer."""
 
 
 RENEWED_AFTER: Final = 1 / 3
-"""Fraction of a lease after which it is renewed at the latest: two more attempts fit into it."""
+"""Fraction of a lease after which it is renewed at the latest, so that two retries are possible."""
 
 _JITTER: Final = 1 / 4
-"""Fraction of that time by which renewals are spread, so that they do not come together."""
+"""Fraction of that time by which renewals are spread, so that they do not coincide."""
 
 _LAST_PAUSE: Final = 1 / 12
-"""Fraction of a lease that is the longest pause between attempts."""
+"""Longest pause between attempts to renew, as a fraction of the lease."""
 
 
 @attrs.define(slots=True)
 class _Grant:
-    """One observer's lease, at the observer's end.
+    """Lease of one observer, as the observer's runtime knows it.
 
     Attributes:
         life: Its duration in seconds.
@@ -67,7 +68,7 @@ class _Grant:
 
 
 class RenewalsCore:
-    """The leases granted to the observers of a runtime, and the times of their renewals."""
+    """Renewal times of the leases that were granted to the observers of a runtime."""
 
     def __init__(self) -> None:
         self._grants: dict[_Pair, _Grant] = {}
@@ -77,12 +78,12 @@ class RenewalsCore:
         return len(self._grants)
 
     def granted(self, url: str, observer: str, life: float, at: tuple[float, float]) -> None:
-        """Note a granted lease.
+        """Record a granted lease, and schedule its renewal.
 
         Args:
             url: Address of the object.
             observer: Address of the observer.
-            life: Duration of the lease in seconds; infinity: it needs no renewal.
+            life: Duration of the lease in seconds; infinity: the lease needs no renewal.
             at: Seconds on the host's clock, and a random number between 0 and 1: observers that
                 came together do not renew together.
         """
@@ -94,7 +95,7 @@ class RenewalsCore:
         self._set((url, observer), now + life * RENEWED_AFTER * (1 - _JITTER * chance))
 
     def unanswered(self, url: str, observer: str, at: tuple[float, float]) -> None:
-        """Note that a renewal was not answered or decided, so it is due again after a pause.
+        """Schedule another attempt after a pause, since a renewal was not answered or not decided.
 
         Args:
             url: Address of the object.
@@ -109,7 +110,7 @@ class RenewalsCore:
         grant.pause = min(2 * grant.pause, grant.life * _LAST_PAUSE)
 
     def ended(self, url: str, observer: str) -> None:
-        """Note that a subscription has ended. Idempotent.
+        """Stop the renewals of a subscription that has ended. Idempotent.
 
         Args:
             url: Address of the object.
@@ -119,7 +120,7 @@ class RenewalsCore:
         self._alarms.set((url, observer), math.inf)
 
     def deadline(self) -> float:
-        """Return when `due` should be called next; infinity: never."""
+        """Return the time at which `due` should be called next; infinity: never."""
         return self._alarms.deadline()
 
     def due(self, now: float) -> list[_Pair]:
@@ -147,7 +148,7 @@ class RenewalsCore:
 
 @attrs.define(slots=True)
 class _Rest:
-    """The repeats of one object's last change or sign.
+    """Schedule for repeating one object's last change, or the checksum of its children.
 
     Attributes:
         when: Time of the next repeat; infinity: not before there is an observer again.
@@ -161,7 +162,7 @@ class _Rest:
 
 
 class RepeatTimes:
-    """The times of the next repeat for each object."""
+    """Schedule of repeats: for each object, when its last message is published again."""
 
     def __init__(self) -> None:
         self._rests: dict[str, _Rest] = {}
@@ -169,12 +170,12 @@ class RepeatTimes:
         self._not_before = -math.inf
 
     def begin(self, url: str, now: float, within: float = math.inf) -> None:
-        """Note a change: its first repeat is due soon, further ones at pauses that double.
+        """Schedule repeats of a change: the first soon, further ones at pauses that double.
 
         Args:
             url: Address of the object.
             now: Seconds on the host's clock.
-            within: Seconds after which it is due even if the object changes again and again.
+            within: Seconds after which a repeat is due even if the object changes again and again.
         """
         former = self._rests.get(url)
         latest = now + within if former is None else min(former.latest, now + within)
@@ -183,7 +184,7 @@ class RepeatTimes:
         self._alarms.set(url, when)
 
     def observed(self, url: str, now: float) -> None:
-        """Note that an observer came, which has the present state, so no repeat is urgent.
+        """Resume repeats at the longest pause for a new observer, which has the present state.
 
         Args:
             url: Address of the object.
@@ -200,11 +201,11 @@ class RepeatTimes:
         self._alarms.set(url, math.inf)
 
     def deadline(self) -> float:
-        """Return when `due` should be called next; infinity: never."""
+        """Return the time at which `due` should be called next; infinity: never."""
         return max(self._alarms.deadline(), self._not_before) if self._rests else math.inf
 
     def due(self, now: float, is_observed: IsObserved) -> str | None:
-        """Return the object of which a repeat is due now, or None.
+        """Return the address of the object whose last message is to be repeated now, or None.
 
         Args:
             now: Seconds on the host's clock.
@@ -228,18 +229,18 @@ class RepeatTimes:
 
 
 class RepeatsCore(RepeatTimes):
-    """The last change of each object, and the time of its next repeat."""
+    """The last change of each object, and the times at which it is published again."""
 
     def __init__(self) -> None:
         super().__init__()
-        # With the number of repeats that remain; infinity: as long as there is an observer.
+        # Last change by object, with the number of repeats left; infinity: while observed.
         self._last: dict[str, tuple[Change, float]] = {}
 
     def published(self, written: DataObject, change: Change, now: float) -> None:
-        """Note a published change: its repeats begin, and those of older changes end.
+        """Schedule repeats of a published change, and stop those of older changes of the object.
 
-        A change of an internal component, such as the offer of a link, is repeated a few times
-        only: its own machine handles further losses.
+        A change of an internal component of a runtime, such as the offer of a P2P link, is repeated
+        a few times only: the component's own state machine handles further losses.
 
         Args:
             written: The object with that change.
@@ -256,7 +257,7 @@ class RepeatsCore(RepeatTimes):
         super().forget(url)
 
     def due_change(self, now: float, is_observed: IsObserved) -> tuple[str, Change] | None:
-        """Take an object and its change to repeat now, or return None if none is due.
+        """Take an object and the change of it to publish again now, or return None if none is due.
 
         Args:
             now: Seconds on the host's clock.

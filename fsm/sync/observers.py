@@ -1,9 +1,9 @@
-"""The list of an object's observers, as its reporter sees it.
+"""List of an object's observers, as the reporter's hyperty follows it.
 
-The reporter's hyperty gets each change of the list in a numbered message (SYN-23, M-53). A gap in
-the numbers shows that a change is missing, and the whole list is read. A reader of joins and leaves
-gets each of them while it keeps up, and otherwise the difference from the list that it saw last:
-applied in order, they always lead to the present list.
+The hyperty gets each change of the list in a numbered message (SYN-23, M-53). A gap in the numbers
+reveals a lost message, and the whole list is read. A reader of joins and leaves gets each of them
+in turn while it keeps up; a slow reader gets the difference from the list that it saw last. Applied
+in order, joins and leaves always lead to the present list.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ from specs.limits.sync import OBSERVER_CHANGES_KEPT
 @final
 @attrs.frozen
 class ObserverJoined:
-    """A hyperty observes the object from now on."""
+    """Event: a hyperty observes the object from now on."""
 
     observer: str
 
@@ -27,7 +27,7 @@ class ObserverJoined:
 @final
 @attrs.frozen
 class ObserverLeft:
-    """An observer left, was expelled, or its runtime is gone."""
+    """Event: an observer left, was expelled, or its runtime is gone."""
 
     observer: str
 
@@ -36,7 +36,7 @@ ObserverMove: TypeAlias = ObserverJoined | ObserverLeft
 
 
 class ObserversCore:
-    """The observers of one object."""
+    """The observers of one object, followed by numbered changes."""
 
     def __init__(self) -> None:
         self._version = 0
@@ -45,7 +45,7 @@ class ObserversCore:
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """The observers, in the order they came."""
+        """The observers, in the order in which they joined."""
         return tuple(self._there)
 
     @property
@@ -54,7 +54,7 @@ class ObserversCore:
         return self._newest > self._version
 
     def changed(self, change: ObserversChange) -> list[ObserverMove]:
-        """Take a change of the list; return the joins and leaves."""
+        """Apply a numbered change of the list; return the joins and leaves."""
         version = change.version or self._version + 1
         is_next = version == self._version + 1 and not self.is_behind
         self._newest = max(self._newest, version)
@@ -66,7 +66,7 @@ class ObserversCore:
         return self._leave(change.value)
 
     def read(self, whole: ObserverList) -> list[ObserverMove]:
-        """Take the whole list; return the difference."""
+        """Replace the list by a whole list that was read; return the resulting joins and leaves."""
         if whole.version < self._version:
             return []
         self._version = whole.version
@@ -87,10 +87,10 @@ class ObserversCore:
 
 
 class ObserversSeen:
-    """The position of one reader in the joins and leaves.
+    """Position of one reader in the sequence of joins and leaves.
 
     Args:
-        seen: The observers at its beginning.
+        seen: The observers when the reader begins.
     """
 
     def __init__(self, seen: tuple[str, ...]) -> None:
@@ -99,7 +99,7 @@ class ObserversSeen:
         self._is_behind = False
 
     def add(self, moves: list[ObserverMove]) -> None:
-        """Add joins and leaves; if there are too many, only the difference is kept."""
+        """Queue joins and leaves for the reader; a queue that is too long is dropped."""
         self._waiting.extend(moves)
         if len(self._waiting) > OBSERVER_CHANGES_KEPT:
             self._waiting.clear()

@@ -1,19 +1,19 @@
-"""The reporter's end of a data object: its observers, and the changes to publish.
+"""Data object in its reporter's runtime: its observers, and the changes to publish.
 
-It counts versions, adds an observer before it sends the snapshot (I-D6), and lets only the reporter
-write (I-D1). Connection objects of P2P links are ordinary objects here.
+`ReportedObject` counts versions, adds an observer before it sends the snapshot (I-D6), and lets
+only the reporter write (I-D1). Connection objects of P2P links are ordinary objects here.
 
 Each subscription is an entity of the machine `object_subscription`. A subscription that was refused
 or removed is forgotten: the next one of that observer is a new entity under the same key. A
-subscription keeps the requests that are not answered yet, and the deadline of its question or its
-lease.
+subscription keeps the requests that are not answered yet, and a deadline: for the reporter's
+decision, or for the next renewal of the lease.
 
 Each invitation is an entity of the machine `invitation` (M-33, M-34). An observer with an open
 invitation is not invited again: all of the reporter's requests get the same answers.
 
-The reporter is not asked about allowed observers (SYN-04, SYN-11): invited and allowed ones, and
-all observers of a public object. After an observer was expelled, the reporter decides on each of
-its requests, even if the object is public (SYN-18, SYN-21).
+Some observers may subscribe without a decision of the reporter (SYN-04, SYN-11): invited and
+allowed ones, and all observers of a public object. After an observer was expelled, the reporter
+decides on each of its requests, even if the object is public (SYN-18, SYN-21).
 
 If its reporter wants an object stored, everything that an observer could have seen, or relies on,
 is stored before it is sent (SYN-25).
@@ -61,22 +61,22 @@ _SILENT: Final = "the reporter did not answer"
 
 
 class ReportPort(Protocol):
-    """The calls of a reported object to its host; none of them calls the object."""
+    """Callbacks of `ReportedObject` to its host; none of them may call the object."""
 
     def step(self, step: Step) -> None:
-        """Trace a step of a subscription."""
+        """Trace a state machine transition of a subscription or an invitation."""
 
     def row(self, row: RowChanged) -> None:
-        """Trace a change of the observers, or of the allowed observers (I-D9)."""
+        """Trace that an observer, or an allowed observer, was added or removed (I-D9)."""
 
     def keep(self, change: stored.Keep) -> None:
-        """Store a change, if the object is stored; later messages are sent after that."""
+        """Store a change, if the object is a stored one; later messages are sent after that."""
 
     def written(self, snapshot: DataObject) -> None:
-        """Trace that the object has a new version."""
+        """Record in the trace that the object has a new version."""
 
     def publish(self, change: Change) -> None:
-        """Publish a change with its version (M-40)."""
+        """Publish a change, with its version, to the observers (M-40)."""
 
     def ask(self, request: Message, observer: str, question: int) -> None:
         """Ask the reporter whether an observer may subscribe (M-39).
@@ -90,23 +90,23 @@ class ReportPort(Protocol):
     def grant(
         self, requests: Sequence[Message], terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Answer the subscriptions of one observer, which is added already.
+        """Answer the subscription requests of one observer, which was added already.
 
         Args:
             requests: The requests.
-            terms: The contents of the answers besides the object.
+            terms: Further fields of the answers, such as the duration of the lease.
             is_whole: Whether the answers contain the newest object; otherwise the observer has it
                 already.
         """
 
     def deny(self, requests: Sequence[Message], code: Code, why: str) -> None:
-        """Refuse subscriptions."""
+        """Refuse the subscription requests of one observer."""
 
     def invite(self, request: Message, observer: str) -> None:
-        """Send the reporter's invitation to an observer (M-34)."""
+        """Send the reporter's invitation to a hyperty, which may then observe (M-34)."""
 
     def relay(self, requests: Sequence[Message], observer: str, code: int, why: str) -> None:
-        """Answer the reporter's invitations with the answer of the observer (SYN-05).
+        """Answer the reporter's requests to invite with the answer of the invited hyperty (SYN-05).
 
         Args:
             requests: The requests of the reporter.
@@ -116,7 +116,7 @@ class ReportPort(Protocol):
         """
 
     def cut_off(self, observer: str, manager: str, *, is_over: bool) -> None:
-        """Stop sending messages to an observer, whether it reacts or not.
+        """Stop sending messages to an observer, whether or not its runtime cooperates.
 
         Args:
             observer: Address of the observer.
@@ -127,25 +127,25 @@ class ReportPort(Protocol):
         """
 
     def end(self, runtimes: tuple[str, ...]) -> None:
-        """Notify the observers' runtimes that the object is deleted (M-47).
+        """Send the deletion of the object to the observers' runtimes (M-47).
 
         The host calls `notified` for each answer, and when the time for answers is over.
         """
 
     def vacate(self) -> None:
-        """Remove the deleted object for good: it has no observers any more (SYN-22)."""
+        """Remove the deleted object for good, since no observer of it is left (SYN-22)."""
 
 
 @attrs.define
 class _Subscription:
-    """One observer's subscription that is requested or active.
+    """Subscription of one observer that is requested or active.
 
     Attributes:
         manager: The sync manager that requested it last.
-        lease: Its duration in seconds; None: it needs no renewal.
-        question: Number of the question to the reporter.
-        until: Deadline of the question or of the lease.
-        requests: Requests that are not answered yet.
+        lease: Its duration in seconds; None: no renewal is needed.
+        question: Number of the question that was sent to the reporter about the observer.
+        until: Deadline of the reporter's answer, or end of the lease.
+        requests: Requests of the observer that are not answered yet.
     """
 
     entity: Entity
@@ -162,7 +162,7 @@ class _Subscription:
 
 @attrs.define
 class _Invitation:
-    """One open invitation, and the requests of the reporter that wait for its answer."""
+    """Open invitation of an observer, with the reporter's requests that wait for its answer."""
 
     entity: Entity
     until: float
@@ -170,7 +170,7 @@ class _Invitation:
 
 
 class ReportedObject:
-    """The reporter's end of one data object.
+    """Data object in its reporter's runtime: value, observers, invitations.
 
     Args:
         created: The object.
@@ -182,7 +182,7 @@ class ReportedObject:
 
     Attributes:
         snapshot: The newest object, with its version.
-        is_public: True if all observers are allowed but those that were expelled.
+        is_public: True if all observers are allowed except those that were expelled.
         is_deleted: True if the object can no longer be observed, read or changed.
     """
 
@@ -201,11 +201,11 @@ class ReportedObject:
         self._port = port
         self._allowed = dict.fromkeys(allowed[:MAX_ALLOWED_OBSERVERS])
         self._expelled = dict.fromkeys(expelled[-MAX_ALLOWED_OBSERVERS:] if is_public else ())
-        # Expelled observers that may not know that they are, and try to renew their subscriptions.
+        # Expelled observers that may not know of it yet, and try to renew their subscriptions.
         self._shut_out = dict.fromkeys(expelled[-MAX_ALLOWED_OBSERVERS:])
         self._subscriptions: dict[str, _Subscription] = {}
         self._alarms: Final[Alarms[str]] = Alarms()
-        # All wait equally long, so they are sorted by their deadlines.
+        # All invitations have the same time limit, so they are sorted by their deadlines.
         self._invitations: dict[str, _Invitation] = {}
         self._undecided = 0
         self._questions = 0
@@ -219,13 +219,13 @@ class ReportedObject:
 
     @property
     def runtimes(self) -> tuple[str, ...]:
-        """The runtimes of the observers, each once; a runtime answers for all of its own (C-81)."""
+        """The runtimes of active observers, each once; each answers for its observers (C-81)."""
         all_ = self._subscriptions.values()
         return tuple(dict.fromkeys([runtime_of(each.manager) for each in all_ if each.is_active]))
 
     @property
     def asking(self) -> tuple[str, ...]:
-        """The runtimes of observers that wait for a decision; a runtime may occur twice."""
+        """The runtimes of observers that wait for a decision of the reporter, with duplicates."""
         all_ = self._subscriptions.values()
         return tuple(runtime_of(each.manager) for each in all_ if not each.is_active)
 
@@ -235,7 +235,7 @@ class ReportedObject:
         return subscription is not None and subscription.is_active
 
     def lease_of(self, observer: str) -> int | None:
-        """Return the lease of an observer in seconds, or None if it needs no renewal."""
+        """Return the lease of an observer in seconds, or None if no renewal is needed."""
         return self._subscriptions[observer].lease if self.is_observed_by(observer) else None
 
     def may_read(self, reader: str) -> bool:
@@ -244,7 +244,7 @@ class ReportedObject:
         return is_welcome or reader == self.snapshot.reporter
 
     def _welcome(self, observer: str) -> str:
-        """Return why an observer is allowed; empty: its reporter must be asked."""
+        """Return why an observer may subscribe unasked; empty: the reporter must decide."""
         if observer in self._allowed:
             return _ALLOWED
         return _PUBLIC if self.is_public and observer not in self._expelled else ""
@@ -252,7 +252,7 @@ class ReportedObject:
     # --- begin --------------------------------------------------------------------------------
 
     def begin(self) -> None:
-        """Store and trace the new object."""
+        """Store the new object, and write it and its allowed observers to the trace."""
         self._port.keep(stored.ObjectKept(self.snapshot.url, self.snapshot, self.is_public))
         for observer in self._allowed:
             self._port.keep(stored.GuestKept(self.snapshot.url, observer, may=True))
@@ -261,7 +261,7 @@ class ReportedObject:
             self._trace_guest(Op.ADD, observer)
 
     def restore(self, observers: Iterable[stored.ObserverKept], now: float) -> None:
-        """Restore the observers of an earlier process; each is a new entity in this process."""
+        """Restore the observers of an earlier process; each gets a new state machine entity."""
         for observer in observers:
             subscription = self._enter(observer.observer, observer.manager, observer.lease)
             self._port.step(subscription.entity.step(Trigger.REQUEST, _RESTORED))
@@ -272,14 +272,14 @@ class ReportedObject:
     # --- time ---------------------------------------------------------------------------------
 
     def deadline(self) -> float:
-        """Return when `time_over` is due; infinity: never."""
+        """Return the time at which `time_over` must be called; infinity: never."""
         first = next(iter(self._invitations.values()), None)
         return min(self._alarms.deadline(), math.inf if first is None else first.until)
 
     def time_over(self, now: float) -> None:
-        """End the questions, leases and invitations whose deadlines have passed.
+        """End the subscriptions and invitations whose deadlines have passed.
 
-        If the call comes much too late, the machine has slept, and renewals are yet to be read:
+        If the call comes much too late, the machine has slept, and renewals may wait to be read:
         then all leases are extended by the time of one renewal.
         """
         for observer in self._alarms.due(now):
@@ -302,7 +302,7 @@ class ReportedObject:
         self._alarms.set(observer, until)
 
     def _begin_lease(self, observer: str, now: float) -> None:
-        """Begin the lease of an observer, if there is one, or begin it again."""
+        """Start or restart the lease of an observer, if its subscription has one."""
         lease = self._subscriptions[observer].lease
         self._wait(observer, math.inf if lease is None else now + lease)
 
@@ -316,12 +316,12 @@ class ReportedObject:
         version: int | None,
         now: float,
     ) -> None:
-        """Take a subscription, its repetition or its renewal (M-38).
+        """Handle a request to subscribe: a first one, its repetition, or a renewal (M-38).
 
         Args:
             request: The request of the observer's sync manager.
             observer: The hyperty that observes, which is not the sender of the request.
-            lease: Duration of the lease in seconds; None: it needs no renewal.
+            lease: Duration of the lease in seconds; None: no renewal is needed.
             version: Version of the observer's copy, if this renews its subscription.
             now: Seconds on the host's clock.
         """
@@ -373,9 +373,10 @@ class ReportedObject:
         version: int | None,
         now: float,
     ) -> None:
-        """Take a repeated request, or a renewal, and send the object to an active observer again.
+        """Answer a repeated or renewing request of an active observer, and restart its lease.
 
-        The object is not sent to an observer that has this version and the same terms.
+        The answer contains the object unless the observer has this version, and manager and lease
+        are unchanged.
         """
         manager = request.from_
         is_as_before = (subscription.manager, subscription.lease) == (manager, lease)
@@ -390,7 +391,7 @@ class ReportedObject:
         self._port.grant([request], renewed | _terms(lease), is_whole=is_whole)
 
     def accept(self, observer: str, question: int, now: float) -> None:
-        """Admit an observer: the reporter has accepted it (M-39 answered 200).
+        """Activate a subscription that the reporter has accepted (M-39 answered 200).
 
         An answer to an older question, from before an expulsion, is ignored.
         """
@@ -398,7 +399,7 @@ class ReportedObject:
             self._accept(observer, now)
 
     def refuse(self, observer: str, why: str, question: int) -> None:
-        """Refuse an observer that the reporter refuses, or does not decide about."""
+        """Refuse a subscription that the reporter refused, or did not decide on."""
         if self._is_asked(observer, question):
             self._refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, why)
 
@@ -410,7 +411,7 @@ class ReportedObject:
         return is_waiting and self._subscriptions[observer].question == question
 
     def _accept(self, observer: str, now: float, why: str = "") -> None:
-        """Make a waiting observer active, before it is given the object (I-D6)."""
+        """Make a waiting observer active, and then send the object to it (I-D6)."""
         subscription = self._subscriptions[observer]
         requests, subscription.requests = subscription.requests, []
         key = self.snapshot.url, observer
@@ -423,13 +424,13 @@ class ReportedObject:
         self._port.grant(requests, _terms(subscription.lease))
 
     def _refuse(self, observer: str, trigger: Trigger, code: Code, why: str) -> None:
-        """Forget a waiting subscription, and answer it."""
+        """Remove a subscription that waits for a decision, and refuse its requests."""
         subscription = self._forget(observer, trigger, why)
         self._undecided -= 1
         self._port.deny(subscription.requests, code, why)
 
     def _remove(self, observer: str, trigger: Trigger, why: str = "") -> None:
-        """Forget an active observer."""
+        """Remove an active observer from the list, the store and the trace."""
         self._port.keep(stored.Forgotten(stored.ObserverKept, (self.snapshot.url, observer)))
         self._forget(observer, trigger, why)
         self._trace_observer(Op.DEL, observer)
@@ -441,7 +442,7 @@ class ReportedObject:
         return subscription
 
     def unsubscribe(self, observer: str, manager: str) -> None:
-        """Remove an observer that leaves (M-43), by request of the manager that subscribed it."""
+        """Remove an observer that leaves (M-43), if its present sync manager requests this."""
         subscription = self._subscriptions.get(observer)
         if subscription is None or subscription.manager != manager:
             return
@@ -454,7 +455,7 @@ class ReportedObject:
     # --- requests of the reporter; a refusal is returned ---------------------------------------
 
     def allow(self, by: str, observer: str, now: float) -> Refused | None:
-        """Allow an observer, which may then subscribe without a decision (SYN-04)."""
+        """Allow an observer, which may then subscribe without the reporter's decision (SYN-04)."""
         refusal = self._refusal(by)
         if refusal is not None:
             return refusal
@@ -470,7 +471,7 @@ class ReportedObject:
         return None
 
     def invite(self, request: Message, observer: str, now: float) -> Refused | None:
-        """Allow an observer and invite it; the request gets the observer's answers (M-33)."""
+        """Allow a hyperty to observe and invite it; its answers are sent to the reporter (M-33)."""
         refusal = self.allow(request.from_, observer, now)
         if refusal is not None:
             return refusal
@@ -484,7 +485,7 @@ class ReportedObject:
         return None
 
     def take_answer(self, observer: str, code: int, why: str, now: float) -> None:
-        """Take an answer to an invitation, from the observer or from a router in its place (M-34).
+        """Pass on an answer to an invitation, from the observer or a router in its place (M-34).
 
         Args:
             observer: Address of the observer.
@@ -505,9 +506,9 @@ class ReportedObject:
         self._port.relay(waiting.requests, observer, code, why)
 
     def expel(self, by: str, observer: str) -> Refused | None:
-        """Withdraw the allowance and the subscription of an observer; it may ask again (SYN-21).
+        """End the permission and the subscription of an observer, which may ask again (SYN-21).
 
-        Beyond `MAX_ALLOWED_OBSERVERS` the observers that were expelled first are forgotten.
+        At most `MAX_ALLOWED_OBSERVERS` expelled observers are remembered, the latest ones.
         """
         refusal = self._refusal(by)
         if refusal is not None:
@@ -539,7 +540,7 @@ class ReportedObject:
         return refusal
 
     def remove(self, by: str, attribute: str) -> Refused | None:
-        """Delete the attribute at a dotted path; if there is none, nothing is changed (M-46)."""
+        """Delete the attribute at a dotted path; without such an attribute nothing changes."""
         refusal = self._refusal(by)
         if refusal is None and value_at(self.snapshot.data, attribute) is not ABSENT:
             self._change(by, ChangeObject(self.snapshot.url, attribute))
@@ -578,7 +579,7 @@ class ReportedObject:
         return refusal
 
     def notified(self, runtimes: Collection[str] | None = None) -> None:
-        """Remove the observers in runtimes that know that the object is deleted (SYN-22).
+        """Remove the observers in runtimes that have confirmed the deletion of the object (SYN-22).
 
         Args:
             runtimes: Addresses of the runtimes; None: all, since the time to answer is over.
@@ -617,7 +618,7 @@ def _terms(lease: int | None) -> JsonObject:
 
 
 def _meaning(code: int) -> invitation.Trigger:
-    """Return the trigger of the machine for an answer to an invitation."""
+    """Return the trigger of the invitation's state machine for the code of an answer."""
     if code < FIRST_FINAL:
         return invitation.Trigger.PROVISIONAL
     if code <= LAST_SUCCESS:

@@ -1,15 +1,16 @@
-"""The routes of an object's changes, at the reporter's end and at an observer's runtime.
+"""Routes by which changes of an object are sent: over the message node or over a P2P link.
 
-There is exactly one route to each runtime that observes an object (I-D12): the route of the last
-request of its sync manager, which is the node or a link. It is used as soon as an observer there is
-active. When the link to a runtime is gone or another one, changes go by the node until it asks
-again.
+Each runtime that observes an object gets the changes by exactly one route (I-D12): the route of the
+last request of its sync manager. The route is used as soon as an observer in that runtime is
+active. When the link to a runtime ends or is replaced, changes are sent over the node until the
+runtime subscribes again. `ReportRoutes` holds these routes for the reporter's runtime.
 
-The observers of a runtime get changes by a path at a node, or by the live link to the reporter's
-runtime, never by both (P2P-30, SYN-27). A link is used as soon as one is live, unless an observer
-excludes links; it is left when it is no longer live, or no longer leads there. One move is made at
-a time, and the new route is set before the old one is given up. The reporter uses the route of the
-last request it got, so if that is in doubt the request is repeated.
+`ObserverRoute` chooses the route for an observing runtime: the node, or the live link to the
+reporter's runtime, never both (P2P-30, SYN-27). A link is used as soon as one is live, unless an
+observer excludes links; the route goes back to the node when the link ends or no longer leads to
+that runtime. Only one change of the route is under way at a time, and the new route is set before
+the old one is removed. The reporter uses the route of the last request it got, so if that is in
+doubt the request is repeated.
 """
 
 from collections.abc import Callable
@@ -18,27 +19,27 @@ from typing import Final, Protocol
 
 
 class Moving(Enum):
-    """The result of a move."""
+    """Result of an attempt to change the route of an object's changes."""
 
     DONE = auto()
-    """The reporter's end uses the new route."""
+    """The reporter's runtime uses the new route."""
 
     REFUSED = auto()
-    """The reporter's end still uses the old route."""
+    """The reporter's runtime still uses the old route."""
 
     UNSURE = auto()
-    """It is unknown which route the reporter's end uses, since no answer came."""
+    """No answer came, so the route that the reporter's runtime uses is unknown."""
 
 
 class ObserverRoute:
-    """The route by which the changes of one object come to an observing runtime.
+    """Choice of the route by which the changes of one object come to an observing runtime.
 
     Args:
-        move: Has the changes sent by a link, or by the node if it is None. The host then calls
-            `moved`.
+        move: Requests that changes are sent over a link, or over the node if the argument is
+            None. The host then calls `moved`.
 
     Attributes:
-        used: The link by which changes come; None: they come by the node.
+        used: The link over which changes come; None: they come over the node.
     """
 
     def __init__(self, move: Callable[[str | None], None]) -> None:
@@ -63,15 +64,15 @@ class ObserverRoute:
 
     @property
     def anybody(self) -> str | None:
-        """Return an observer in whose name the route may be changed for all."""
+        """Return an observer in whose name the route may be changed for all, or None."""
         return next(iter(self._preferences), None)
 
     def is_wanted_by(self, observer: str) -> bool:
-        """Return whether an observer wants the object, and has not left."""
+        """Return whether an observer has stated its preference for the object, and has not left."""
         return observer in self._preferences
 
     def prefer(self, observer: str, *, p2p: bool | None) -> None:
-        """Note the preference of an observer.
+        """Set the preference of an observer between link and node, and change the route if needed.
 
         Args:
             observer: Address of the observer.
@@ -81,12 +82,12 @@ class ObserverRoute:
         self._move()
 
     def left(self, observer: str) -> None:
-        """Note that an observer has left."""
+        """Remove an observer that has left, and change the route if needed."""
         self._preferences.pop(observer, None)
         self._move()
 
     def opened(self, link: str | None, barred: str | None = None) -> None:
-        """Note the route by which the first observer subscribed.
+        """Set the route by which the first observer subscribed.
 
         Args:
             link: The link; None: the node.
@@ -97,19 +98,20 @@ class ObserverRoute:
         self._move()
 
     def asked(self, link: str | None) -> None:
-        """Note that another observer subscribed by a route, and was answered.
+        """Take into account that another observer subscribed by a route, and was answered.
 
-        If that route is not the one in use, the reporter's end may use it now. During a move it is
-        unknown which of the two requests reached the reporter last.
+        If that route is not the one in use, the reporter's runtime may have switched to it. While
+        the route is being changed, it is unknown which of the two requests reached the reporter
+        last.
         """
         self._is_unsure = self._is_unsure or self._is_moving or link != self.used
         self._move()
 
     def link_is(self, link: str | None) -> None:
-        """Note which live link leads to the reporter's runtime; None: none does.
+        """Set the live link that leads to the reporter's runtime; None: no link does.
 
-        If a link ends during a move to it, and is back before the end of the move, it was lost at
-        the reporter's end, too, which sends by the node again.
+        A link may end and return while the route is being moved to it. Then the reporter's runtime
+        lost the link as well, and sends over the node again.
         """
         if link != self._link:
             self._barred = None
@@ -118,11 +120,11 @@ class ObserverRoute:
         self._move()
 
     def moved(self, link: str | None, how: Moving) -> None:
-        """Note the result of a move; changes in the meantime may cause the next one.
+        """Take the result of a change of the route; circumstances may require another one at once.
 
         Args:
-            link: The link moved to; None: the node.
-            how: The result of the move.
+            link: The link that was to be used; None: the node.
+            how: The result.
         """
         self._is_moving = False
         if how is Moving.DONE:
@@ -142,30 +144,30 @@ class ObserverRoute:
 
 
 class RoutesPort(Protocol):
-    """The calls of the routes to observers to their host; none of them calls the routes."""
+    """Callbacks of `ReportRoutes` to its host; none of them may call the routes."""
 
     def add_link(self, link: str) -> None:
-        """Send the changes of the object over a link, too."""
+        """Send the changes of the object over this link, too."""
 
     def remove_link(self, link: str) -> None:
-        """Stop sending the changes of the object over a link."""
+        """Stop sending the changes of the object over this link."""
 
     def set_reached(self, *, is_all: bool) -> None:
-        """Note whether links reach all runtimes with observers of the object.
+        """Store whether links reach all runtimes with observers of the object.
 
-        If they do, the node need not be told of the object's children.
+        If they do, messages about the object's children need not be sent to the node.
         """
 
 
 class ReportRoutes:
-    """The links to the observers of one object that is reported here.
+    """Routes by which a reporter's runtime sends the changes of one object to observing runtimes.
 
     Args:
         port: The host.
-        runtime: Address of the runtime; its own observers need no route.
+        runtime: Address of the reporter's runtime; observers in it need no route.
 
     Attributes:
-        asked: The link by which the last subscription of a runtime came, by runtime.
+        asked: For each runtime, the link over which its last subscription came.
     """
 
     def __init__(self, port: RoutesPort, runtime: str = "") -> None:
@@ -176,14 +178,14 @@ class ReportRoutes:
         self._is_reached = False
 
     def ask(self, runtime: str, link: str | None) -> None:
-        """Note the route of a runtime's last subscription; None: the node."""
+        """Store the route over which a runtime subscribed last; None: the node."""
         if link is None:
             self.asked.pop(runtime, None)
         else:
             self.asked[runtime] = link
 
     def counts(self, runtime: str) -> None:
-        """Use the route of the last subscription for a runtime with an active observer."""
+        """Send changes to a runtime with an active observer by the route of its subscription."""
         used, link = self._used.pop(runtime, None), self.asked.get(runtime)
         if link is not None:
             self._used[runtime] = link
@@ -194,16 +196,16 @@ class ReportRoutes:
 
     @property
     def direct(self) -> frozenset[str]:
-        """The runtimes that get the changes by a link."""
+        """The runtimes that get the changes over a link."""
         return frozenset(self._used)
 
     @property
     def is_used(self) -> bool:
-        """True if a runtime has subscribed by a link."""
+        """True if any runtime subscribed, or gets changes, over a link."""
         return bool(self.asked or self._used or self._is_reached)
 
     def reach(self, active: tuple[str, ...]) -> None:
-        """Note whether links reach all runtimes with an active observer."""
+        """Check whether links reach all runtimes with an active observer, and report a change."""
         direct = self.direct
         is_all = bool(direct) and direct.issuperset(
             each for each in active if each != self._runtime
@@ -216,7 +218,7 @@ class ReportRoutes:
             self._port.set_reached(is_all=is_all)
 
     def left(self, active: tuple[str, ...], asking: tuple[str, ...] = ()) -> None:
-        """Note which runtimes still have observers of the object, or requests for it.
+        """Remove the routes of all runtimes but those that still observe the object or asked to.
 
         Args:
             active: Runtimes with an active observer.
@@ -228,12 +230,12 @@ class ReportRoutes:
             self._port.remove_link(self._used.pop(each))
 
     def forget(self) -> None:
-        """Note that the object is gone."""
+        """Remove all routes, since the object is deleted."""
         self.left(())
         self.reach(())
 
     def link_is(self, runtime: str, link: str | None) -> None:
-        """Note which link leads to a runtime now; None: none does."""
+        """Drop routes over older links to a runtime; `link` leads there now, None: no link does."""
         if self.asked.get(runtime, link) != link:
             del self.asked[runtime]
         if self._used.get(runtime, link) != link:

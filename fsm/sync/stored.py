@@ -1,9 +1,9 @@
-"""The rows of data objects that outlive the process, and their restore (SYN-25, SYN-28).
+"""Stored rows of data objects, which outlive the process, and their restoration (SYN-25, SYN-28).
 
-If its reporter wants an object stored, everything is kept that an observer could have seen or
+If its reporter wants an object stored, everything is stored that an observer could have seen or
 relies on: the value and version, the observers with their sync managers, the allowed observers. A
 `ReportedObject` names each row to write before it sends a message that relies on it. `Rest` is the
-content of a file: the sum of all that was written.
+content of a file: the result of all changes that were written.
 
 Each class of rows is one table of the file, and its fields are the columns; the first columns, as
 many as `KEYS` says, identify the row.
@@ -20,7 +20,7 @@ from specs.jsonvalue import JsonObject
 
 @attrs.frozen(slots=True)
 class ObjectKept:
-    """The value and version of an object.
+    """Stored value and version of an object.
 
     Attributes:
         is_public: Whether every hyperty may observe it.
@@ -33,10 +33,10 @@ class ObjectKept:
 
 @attrs.frozen(slots=True)
 class ObserverKept:
-    """A hyperty that observes an object, and the sync manager that subscribed it.
+    """Stored observer of an object, and the sync manager that subscribed it.
 
     Attributes:
-        lease: Duration of its subscription in seconds; None: it needs no renewal.
+        lease: Duration of its subscription in seconds; None: no renewal is needed.
     """
 
     url: str
@@ -47,7 +47,7 @@ class ObserverKept:
 
 @attrs.frozen(slots=True)
 class GuestKept:
-    """An observer that the reporter has allowed or expelled."""
+    """Stored decision of a reporter: an observer is allowed (`may`) or expelled."""
 
     url: str
     guest: str
@@ -56,7 +56,7 @@ class GuestKept:
 
 @attrs.frozen(slots=True)
 class ChildrenKept:
-    """The children of an object, as the store writes them."""
+    """Stored children of an object, in the JSON form of the store."""
 
     url: str
     value: JsonObject
@@ -64,7 +64,7 @@ class ChildrenKept:
 
 @attrs.frozen(slots=True)
 class CopyKept:
-    """The copy of a remote object at an observer here."""
+    """Stored copy of another runtime's object at an observer of this runtime."""
 
     url: str
     observer: str
@@ -74,7 +74,7 @@ class CopyKept:
 
 @attrs.frozen(slots=True)
 class HomeKept:
-    """The address of a hyperty of this runtime.
+    """Stored address of a hyperty of this runtime, which it gets again after a restart.
 
     Attributes:
         descriptor: Catalogue address by which the hyperty is recognised.
@@ -86,7 +86,7 @@ class HomeKept:
 
 @attrs.frozen(slots=True)
 class SessionKept:
-    """The token of the session with the node of a domain."""
+    """Stored token of the session with the node of a domain."""
 
     domain: str
     token: str = attrs.field(repr=False)
@@ -107,7 +107,7 @@ KEYS: Final[dict[type[Row], int]] = {
     HomeKept: 1,
     SessionKept: 1,
 }
-"""Number of fields that identify a row, by class. Objects come before the rows about them."""
+"""Number of leading fields that identify a row, by class. Objects precede the rows about them."""
 
 ABOUT_OBJECT: Final = (ObserverKept, GuestKept, ChildrenKept)
 """Classes of rows that belong to an object: stored and removed together with the object."""
@@ -115,7 +115,7 @@ ABOUT_OBJECT: Final = (ObserverKept, GuestKept, ChildrenKept)
 
 @attrs.frozen(slots=True)
 class Forgotten:
-    """The removal of a row; with an object, all rows about it are removed."""
+    """Instruction to remove a stored row; with an object, all rows about the object are removed."""
 
     kind: type[Row]
     key: _Key
@@ -129,7 +129,7 @@ _R = TypeVar(
 
 
 class Rest:
-    """All rows that one runtime has stored."""
+    """All rows that one runtime has stored, held in memory."""
 
     def __init__(self) -> None:
         # Rows by class, by the first field of the key, and by the whole key.
@@ -140,7 +140,7 @@ class Rest:
         return (row for table in tables for rows in table.values() for row in rows.values())
 
     def rows(self, kind: type[_R], first: str | None = None) -> list[_R]:
-        """Return the rows of a class; with a first field of the key, only those that have it."""
+        """Return the rows of a class; `first` selects those whose key begins with that value."""
         table = self._rows[kind]
         groups = table.values() if first is None else (table.get(first, {}),)
         return [row for rows in groups for row in rows.values() if isinstance(row, kind)]
@@ -151,7 +151,7 @@ class Rest:
         return row if isinstance(row, kind) else None
 
     def follow(self, changes: Iterable[Keep]) -> None:
-        """Apply changes; rows about an object that is not stored are ignored."""
+        """Add and remove rows; rows about an object that is not stored are ignored."""
         for change in changes:
             if isinstance(change, Forgotten):
                 self._forget(change)
@@ -169,6 +169,6 @@ class Rest:
 
     @property
     def tenants(self) -> set[str]:
-        """Return the hyperties of which any row is stored."""
+        """The hyperties that report a stored object or have a stored copy."""
         reporters = {each.value.reporter for each in self.rows(ObjectKept)}
         return reporters | {each.observer for each in self.rows(CopyKept)}

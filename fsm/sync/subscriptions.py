@@ -1,22 +1,24 @@
 """The subscriptions of runtimes to addresses, at a message node (MN-14..MN-17, I-M5..I-M7).
 
-Each pair of an address and a runtime, a path, is an entity of
-`fsm.machines.sync.node_subscription`. A node may hold millions of paths, so they are not kept as
-objects: dictionaries hold their states, and the observers that the owner consented to; a step
-restores the entity. Most paths serve one observer, which is kept without a tuple.
+A node sends the messages to an address to all runtimes that subscribed to the address. Such a
+subscription, a pair of an address and a runtime, is called a path; its states are those of the
+machine `fsm.machines.sync.node_subscription`. A node may hold millions of paths, so they are not
+kept as objects: dictionaries hold their states, and the observers that the object's owner consented
+to; each transition restores the entity. A single observer is kept without a tuple.
 
-A path on a part of a foreign object is held until the owner consents to an observer of the runtime
-(S3, T4); when the last observer is gone, it is held again. The owner's consent is valid for all
-paths of the runtime on that object, also for later ones.
+A path to an address of another runtime's object is held, without messages, until the object's owner
+consents to an observer of the subscribing runtime (S3, T4); when the last such observer is gone,
+the path is held again. The owner's consent is valid for all paths of the runtime to that object,
+also for later ones.
 
 The consent of owners is read from the messages that pass a node. The observer's runtime sets its
 path, and then asks the owner: by `subscribe` to the object or its `subscription` address, or by
-`read` of it (M-38, M-41, SC-30). The core remembers such requests of runtimes that have a held
-path, until the owner's answer passes or the time for it is over. Only the owner's answer to that
-request counts: an answer to another one, such as the end of a subscription (M-43), is no consent.
-The key of a request is its ends and its id, which the requester chooses. So a consent counts only
-if the answer contains the object, which an owner sends to observers only; and if two requests have
-the same id, no answer to it counts.
+`read` of the object (M-38, M-41, SC-30). `ConsentCore` remembers such requests of runtimes that
+have a held path, until the owner's answer passes or the time for an answer is over. Only the
+owner's answer to that request counts: an answer to another request, such as the end of a
+subscription (M-43), is no consent. A request is identified by sender, receiver and id, which the
+requester chooses. So a consent counts only if the answer contains the object, which an owner sends
+to observers only; and if two requests have the same id, no answer to them counts.
 """
 
 from collections import OrderedDict
@@ -37,16 +39,16 @@ from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Op
 
 Observers: TypeAlias = str | tuple[str, ...] | None
-"""The observers that the owner consented to: one or several; None: the path needs no consent."""
+"""Observers that the owner consented to: one or several; None: no consent is needed."""
 
 
 def _each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
-    """Return the observers as a tuple."""
+    """Return one or several observers as a tuple."""
     return (observers,) if isinstance(observers, str) else observers
 
 
 def _join(known: Observers, observer: str) -> Observers:
-    """Return the observers of a path after one more consent."""
+    """Return the observers of a subscription after the owner consented to one more."""
     match known:
         case None:
             return None
@@ -57,7 +59,7 @@ def _join(known: Observers, observer: str) -> Observers:
 
 
 def _without(known: str | tuple[str, ...], observer: str) -> Observers:
-    """Return the observers of a path without one of them, or None if none is left."""
+    """Return the observers of a subscription without one of them, or None if none is left."""
     if isinstance(known, str):
         return None if known == observer else known
     remaining = tuple(each for each in known if each != observer)
@@ -68,29 +70,29 @@ _ENTITY_SLASHES: Final = 4
 
 
 def entity_of(address: str) -> str:
-    """Return the entity that an address is part of: scheme, domain, first path segment."""
+    """Return the entity that an address belongs to: scheme, domain and first path segment."""
     return "/".join(address.split("/", _ENTITY_SLASHES)[:_ENTITY_SLASHES])
 
 
 class PathsPort(Protocol):
-    """The calls of the table of paths to its host; none of them calls the table."""
+    """Callbacks of `SubscriptionCore` to its host; none of them may call the core."""
 
     def step(self, step: Step) -> None:
-        """Trace a step of a path."""
+        """Trace a state machine transition of a subscription."""
 
     def path_changed(self, row: RowChanged) -> None:
-        """Trace that a path came or went."""
+        """Trace that a subscription was added or removed."""
 
     def forget_routes(self) -> None:
-        """Forget conclusions from the table, since it has changed."""
+        """Drop cached routing decisions, since the subscriptions have changed."""
 
 
 _OF_REGISTRY: Final = "/registration"
-"""The resource of reports on a record, which are sent even if the address has no owner."""
+"""End of the address to which reports on a registration are sent, even without an owner."""
 
 
 class SubscriptionCore:
-    """The subscription table of one node.
+    """Subscription table of one node: to which runtimes messages to an address are sent.
 
     Args:
         port: The host.
@@ -100,7 +102,7 @@ class SubscriptionCore:
     def __init__(self, port: PathsPort, user_of: Callable[[str], str] = own_user) -> None:
         self._port = port
         self._shares = UserShares("paths", _EACH, _TOGETHER, user_of)
-        # Active paths with their observers, by address and runtime; and held paths.
+        # Active paths with their observers, by address and runtime; and held paths, likewise.
         self._active: dict[str, dict[str, Observers]] = {}
         self._held: dict[str, dict[str, None]] = {}
         # The states of all paths, by runtime and address; and the addresses with a path, by entity.
@@ -108,13 +110,13 @@ class SubscriptionCore:
         self._parts: dict[str, dict[str, None]] = {}
 
     def subscribers(self, resource: str) -> Collection[str]:
-        """Return the runtimes that get the messages to an address, oldest first."""
+        """Return the runtimes to which messages to an address are sent, oldest first."""
         return self._active.get(resource, ())
 
     def is_heard_by(self, resource: str, runtime: str, observer: str) -> bool:
-        """Return whether messages to an address go to a runtime for this observer.
+        """Return whether a runtime gets the messages to an address on behalf of an observer.
 
-        If no consent is needed, messages go there for all hyperties of the runtime.
+        If no consent is needed, the runtime gets the messages for all its hyperties.
 
         Args:
             resource: The address.
@@ -128,15 +130,15 @@ class SubscriptionCore:
         return observers is None or observer in _each(observers)
 
     def held(self, resource: str) -> Collection[str]:
-        """Return the runtimes whose path on an address waits for the owner's consent."""
+        """Return the runtimes whose subscription to an address waits for the owner's consent."""
         return self._held.get(resource, ())
 
     def resources_of(self, runtime: str) -> tuple[str, ...]:
-        """Return the addresses on which a runtime has paths, oldest first, with held ones."""
+        """Return the addresses to which a runtime has subscriptions, held ones included."""
         return tuple(self._states.get(runtime, ()))
 
     def observes(self, runtime: str, entity: str) -> bool:
-        """Return whether a runtime has a path on an entity that needs its owner's consent.
+        """Return whether a runtime has a subscription to an entity that needs its owner's consent.
 
         Args:
             runtime: Address of the runtime.
@@ -148,7 +150,7 @@ class SubscriptionCore:
         )
 
     def refusal(self, runtime: str, resources: Collection[str]) -> Refused | None:
-        """Return why a runtime may have no paths on further addresses, or None.
+        """Return why a runtime may not subscribe to further addresses, or None if it may.
 
         Args:
             runtime: Address of the runtime.
@@ -168,9 +170,10 @@ class SubscriptionCore:
     def subscribe(
         self, runtime: str, resources: Collection[str], asking: Collection[str] = ()
     ) -> Refused | None:
-        """Deliver messages for `resources` to a runtime, too; set all paths or none.
+        """Subscribe a runtime to addresses, so that it gets their messages; to all or none.
 
-        A path that needs consent has it already if another path on the entity has it.
+        A subscription that needs consent has consent already if another subscription of the runtime
+        to the same entity has it.
 
         Args:
             runtime: Address of the runtime.
@@ -194,18 +197,18 @@ class SubscriptionCore:
         return None
 
     def unsubscribe(self, runtime: str, resources: Collection[str]) -> None:
-        """Stop delivering messages for `resources` to a runtime."""
+        """Remove the subscriptions of a runtime to `resources`, whose messages it gets no more."""
         paths = self._states.get(runtime, {})
         pairs = [(each, runtime) for each in dict.fromkeys(resources) if each in paths]
         self._remove(pairs, Trigger.UNSUBSCRIBE)
 
     def remove_runtime(self, runtime: str) -> None:
-        """Remove the paths of a runtime, whose session is over (I-M4)."""
+        """Remove all subscriptions of a runtime whose session is over (I-M4)."""
         pairs = [(each, runtime) for each in self.resources_of(runtime)]
         self._remove(pairs, Trigger.SESSION_OVER)
 
     def remove_address(self, address: str) -> None:
-        """Stop delivering messages to a released address or to addresses below it (MN-12)."""
+        """Remove all subscriptions to a released address and to the addresses below it (MN-12)."""
         self._remove(list(self._at_or_below(address)), Trigger.ADDRESS_RELEASED)
 
     def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> None:
@@ -226,7 +229,7 @@ class SubscriptionCore:
     # ---- consent of the owner of an object to an observer in a runtime
 
     def consent(self, entity: str, runtime: str, observer: str) -> None:
-        """Activate the subscriptions that wait for the consent of the object's owner."""
+        """Record the owner's consent to an observer; activate its runtime's held subscriptions."""
         observer = intern(observer)
         for resource, state in self._on(runtime, entity):
             if state is State.HELD:
@@ -237,11 +240,11 @@ class SubscriptionCore:
         self._port.forget_routes()
 
     def decline(self, entity: str, runtime: str, observer: str) -> None:
-        """Note that the owner refused."""
+        """Remove the held subscriptions of a runtime, since the owner refused its observer."""
         self._refuse(entity, runtime, observer, Trigger.REFUSE)
 
     def lapse(self, entity: str, runtime: str, observer: str) -> None:
-        """Note that the lease of the observer is over."""
+        """Remove an observer whose lease is over, and the held subscriptions of its runtime."""
         self._refuse(entity, runtime, observer, Trigger.EXPIRE)
 
     def _refuse(self, entity: str, runtime: str, observer: str, trigger: Trigger) -> None:
@@ -251,7 +254,7 @@ class SubscriptionCore:
         self._remove(held_paths, trigger)
 
     def withdraw(self, entity: str, runtime: str, observer: str) -> None:
-        """Note that the observer left, or was expelled (M-43, M-45)."""
+        """Remove an observer that left or was expelled; hold subscriptions without observers."""
         for resource, state in self._on(runtime, entity):
             known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
@@ -262,14 +265,14 @@ class SubscriptionCore:
         self._port.forget_routes()
 
     def open(self, entity: str) -> None:
-        """Activate all held paths, since the object has a new owner that is never asked."""
+        """Activate all held subscriptions to an object, whose new owner is never asked."""
         for resource in tuple(self._parts.get(entity, ())):
             for runtime in tuple(self._held.get(resource, ())):
                 self._turn(resource, runtime, Trigger.CONSENT, None)
         self._port.forget_routes()
 
     def _consents(self, runtime: str, entity: str) -> Observers:
-        """Return the observers with consent on other paths of a runtime on an entity."""
+        """Return the observers with consent on other subscriptions of a runtime to one entity."""
         for resource, state in self._on(runtime, entity):
             known = self._active[resource][runtime] if state is State.ACTIVE else None
             if known is not None:
@@ -289,7 +292,7 @@ class SubscriptionCore:
     # ---- the tables
 
     def _on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
-        """Return the paths of a runtime on an entity, by iterating over the smaller table."""
+        """Return the subscriptions of a runtime to an entity, found in the smaller table."""
         parts, states = self._parts.get(entity), self._states.get(runtime)
         if parts is None or states is None:
             return []
@@ -298,13 +301,13 @@ class SubscriptionCore:
         return [(each, state) for each, state in states.items() if each in parts]
 
     def _put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Add a new path."""
+        """Add a new subscription to all tables, and count it for its user's limits."""
         self._shares.take(runtime, 1, _cost(resource))
         self._place(resource, runtime, state, observers)
         self._parts.setdefault(entity_of(resource), {})[resource] = None
 
     def _take_out(self, resource: str, runtime: str) -> None:
-        """Remove an existing path from all tables (I-X2)."""
+        """Remove an existing subscription from all tables (I-X2)."""
         self._shares.take(runtime, -1, -_cost(resource))
         self._lift(resource, runtime)
         _take_out(self._states, runtime, resource)
@@ -319,7 +322,7 @@ class SubscriptionCore:
         self._states.setdefault(runtime, {})[resource] = state
 
     def _lift(self, resource: str, runtime: str) -> None:
-        """Remove a path from the table of its state."""
+        """Remove a subscription from the table of its state: of active or of held ones."""
         if self._states[runtime][resource] is State.HELD:
             _take_out(self._held, resource, runtime)
         else:
@@ -347,7 +350,7 @@ V = TypeVar("V")
 
 
 def _take_out(table: dict[str, dict[str, V]], row: str, value: str) -> None:
-    """Remove a value from a row, and the row with its last value."""
+    """Remove a value from an inner dictionary, and also this dictionary if it is empty then."""
     del table[row][value]
     if not table[row]:
         del table[row]
@@ -359,19 +362,19 @@ def _take_out(table: dict[str, dict[str, V]], row: str, value: str) -> None:
 HEEDED: Final = frozenset(
     {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ, MessageType.RESPONSE}
 )
-"""Verbs of the messages that may change observers."""
+"""Types of the messages that may tell a node of a new or leaving observer."""
 
 _SUBSCRIPTION: Final = "/subscription"
 _NO: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Code.GONE})
-"""Codes of refusals of a read that depend on the reader, not on the moment."""
+"""Codes of refused reads that are final for the reader, not just for the moment."""
 
 _Key: TypeAlias = tuple[str, str, int]
-"""Sender, receiver and id of a request."""
+"""Identity of a request: sender, receiver and id."""
 
 
 @attrs.frozen(slots=True)
 class _Asked:
-    """A request for consent that is under way."""
+    """Observer's request to an owner that waits for the owner's consent."""
 
     entity: str
     runtime: str
@@ -381,10 +384,10 @@ class _Asked:
 
 
 class ConsentCore:
-    """The requests for consent that are under way through one node.
+    """Reader of passing messages, which learns from them which observers an owner consents to.
 
     Args:
-        port: The table of paths.
+        port: The table of subscriptions, which is told of each consent.
         owner_of: Returns the owner of an address, if any.
     """
 
@@ -398,7 +401,7 @@ class ConsentCore:
         return len(self._asked)
 
     def passed(self, message: Message, by: str, now: float) -> None:
-        """Read an admitted message of a type in `HEEDED` before it is routed.
+        """Learn consents and leaves from an admitted message, before the message is routed.
 
         Args:
             message: The message, which was admitted and is permitted by policy.
@@ -425,7 +428,7 @@ class ConsentCore:
         return any(self._asked[key].entity == entity for key in self._of.get(runtime, ()))
 
     def gone(self, runtime: str) -> None:
-        """Forget the requests over a session that is over."""
+        """Forget the requests of a runtime whose session is over."""
         for key in self._of.pop(runtime, ()):
             del self._asked[key]
 
@@ -470,9 +473,9 @@ class ConsentCore:
             self._port.decline(request.entity, request.runtime, request.observer)
 
     def _is_no(self, asked: _Asked, answer: Message) -> bool:
-        """Return whether a refusal is final: other requests of the runtime may be under way.
+        """Return whether a refusal is final: no other request of the runtime may still be accepted.
 
-        An owner that cannot decide now (503) is asked again, and has not forgotten an observer.
+        An owner that cannot decide now (503) will be asked again, and has not removed an observer.
         """
         if answer.code == Code.UNAVAILABLE:
             return False
@@ -504,12 +507,12 @@ class ConsentCore:
 
 
 def _is_same(first: _Asked, other: _Asked) -> bool:
-    """Return whether a request repeats another one that is under way."""
+    """Return whether two requests are equal apart from their deadline."""
     return attrs.evolve(first, until=other.until) == other
 
 
 def _object_in(to: str) -> str | None:
-    """Return the object that a request for consent is about, or None if it is another request."""
+    """Return the object that a request for consent is about, or None for another message."""
     entity = entity_of(to)
     return entity if to in {entity, entity + _SUBSCRIPTION} else None
 
@@ -520,13 +523,13 @@ def _observer(message: Message) -> str:
 
 
 def _shut_out(message: Message) -> str:
-    """Return the expelled observer: the receiver, or the one named to its sync manager."""
+    """Return the observer that a message calls expelled: its receiver, or the one in its body."""
     observer = message.body.get("observer")
     return observer if isinstance(observer, str) else message.to
 
 
 def _expelled_from(message: Message) -> str | None:
-    """Return the object from which an observer is expelled (M-45), or None."""
+    """Return the object from which a message expels an observer (M-45), or None."""
     match message.body:
         # A message to a part of a runtime has the object in a list, like path messages (N8).
         case {"resource": str(url)} | {"resources": [str(url)]}:

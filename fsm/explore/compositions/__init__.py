@@ -1,1 +1,1 @@
-"""Compositions: places, channels, faults and properties."""
+"""Compositions that are explored: each has participants, channels, faults and properties."""

@@ -1,4 +1,4 @@
-"""Every composition that is checked, by name."""
+"""List of all compositions that are explored, by name."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

@@ -1,14 +1,14 @@
-"""The lease of a node under two clocks that agree: the node's own and the engine's.
+"""Composition for the lease of a node, measured by the node's clock and by the engine's.
 
 Participant: `fsm.group.membership`, with an engine that removes a row `GROUP_LEASE` seconds after
 it has written it. Renewals and answers take any time, are lost, or come twice; the process is
-suspended for any time, and gets everything that came meanwhile afterwards.
+suspended for any time, and then gets everything that came meanwhile.
 
-Node and engine are one place, since each place of a composition has its own clock.
+Node and engine are one participant, since each participant of a composition has its own clock.
 
-Left out, and why nothing is lost by that:
+Left out, and why the result is still valid:
 
-* The acts of a member: it asks `may_write` before each, and that answer is checked here.
+* The actions of a member: it calls `may_write` before each, and that result is checked here.
 * An engine that ends leases early: no node can notice; it is told (composition `group`).
 """
 
@@ -28,17 +28,17 @@ from specs.limits.group import GROUP_LEASE
 PLACE: Final = "lease"
 _NODE: Final = "a"
 _PUTS: Final = 4
-"""Number of requests that reach the engine in one run; after them it is unreachable."""
+"""Number of requests that reach the engine in one run; then it becomes unreachable."""
 _ANSWER: Final = 2.0
 """Seconds after which a request counts as unanswered."""
 
 
 class Lease(plan.Host, MembershipPort):
-    """A node, and the engine's row that is its lease.
+    """Node and engine, with the row that is the node's lease.
 
     Attributes:
-        core: The node's side.
-        row: The row; None: there is none.
+        core: The node's core.
+        row: The row; None: no row exists.
         ends: The time at which the engine removes it.
         is_stopped: Whether the node's process is suspended.
         boots: Number of times the node has joined.
@@ -97,7 +97,7 @@ class Lease(plan.Host, MembershipPort):
         self._take_news(None)
 
     def take_answer(self, answer: Call) -> None:
-        """Take the answer to a renewal."""
+        """Pass the engine's answer to a renewal to the node."""
         self._take_news(answer)
 
     def _take_news(self, news: tuple[NodeRow, int] | Call | None) -> None:
@@ -112,7 +112,7 @@ class Lease(plan.Host, MembershipPort):
                     self.core.take_node(_NODE, row, revision, self.now)
 
     def write(self, put: PutLease) -> None:
-        """Write the row, as the engine."""
+        """Write the row as the engine does, and answer."""
         if put.expected == (self.revision if self.row is not None else 0):
             self.revision += 1
             self.row, self.ends = put.row, self.now + GROUP_LEASE
@@ -141,7 +141,7 @@ class Lease(plan.Host, MembershipPort):
 
     @property
     def here(self) -> Holder:
-        """Return this process of the node as a holder."""
+        """The present process of the node."""
         return Holder(_NODE, self.boots)
 
 
@@ -168,4 +168,4 @@ COMPOSITION: Final = plan.Composition(
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     horizon=2 * GROUP_LEASE,
 )
-"""A node renews its lease at a slow engine; its process may be suspended."""
+"""Composition: a node renews its lease at a slow engine; its process may be suspended."""

@@ -1,19 +1,21 @@
-"""Nodes of one domain: sessions that move, leases that end, and an engine that answers late.
+"""Compositions of the nodes of one domain: sessions move, leases end, the engine answers late.
 
-Participants at each node: `fsm.group.membership`, `.rows`, `.moves` and `.homes`, hosted as the
-bus of a node does; and an engine, as a model: rows with revisions, writes that expect one, watches.
-What may happen: a write or its answer is lost, or a write comes twice; an answer comes after it
-was given up; runtimes come to any node at any time, and leave; a node finds its lease over by its
-own clock; a node dies, and comes back as another process by the same id.
+Participants at each node: `fsm.group.membership`, `.rows`, `.moves` and `.homes`, hosted as the bus
+of a node does; and a model of the engine, the shared store: rows with revisions, writes that expect
+a revision, watches that report changes.
 
 Faults and events: a write or its answer is lost, or a write comes twice; an answer comes after the
-request was given up; runtimes come to any node at any time, and leave; a node finds its lease over
-by its own clock; a node dies, and comes back as another process with the same id.
+request was abandoned; runtimes connect to any node at any time, and leave; a node finds its lease
+over by its own clock; a node dies, and comes back as another process with the same id.
 
 The engine learns at any later time that a node found its lease over, or died: the composition
 `group-lease` shows that a lease never ends earlier.
 
-Left out, and why nothing is lost by that:
+Left out, and why the result is still valid:
+
+* Links, tokens and messages: the engine knows only the row of a session.
+* Renewals: they change no row but the node's own.
+* Time: timers may expire whenever no other input is waiting, and once while another input is.
 """
 
 import math
@@ -50,7 +52,7 @@ _LATE: Final = 1_000.0
 
 
 def _session_of(holder: kinds.Holder, epoch: int = 0) -> kinds.SessionRow:
-    """Return the row of the session; epoch 0: the epoch is unknown."""
+    """Return the row of the session as held by a process; epoch 0: the epoch is unknown."""
     return kinds.SessionRow(RUNTIME, holder, epoch, PeerForm.OWN, "stub")
 
 
@@ -63,10 +65,10 @@ def _beginning(nodes: Sequence[str], *, is_held: bool) -> dict[str, bytes]:
 
 
 class Engine(plan.Host):
-    """Rows with revisions.
+    """Model of the engine: rows with revisions, conditional writes, and watches.
 
-    The engine accepts no write from a node that knew that its lease was over, or that did not know
-    the row: accepting it would hide the fault that is checked here.
+    The engine raises an error for a write of a node that knew that its lease was over, or that did
+    not know the row: accepting the write would hide the fault that is checked here.
 
     Attributes:
         rows: Value and revision of each row.
@@ -86,7 +88,7 @@ class Engine(plan.Host):
         return None if stored is None else read_row(key, stored[0])
 
     def write(self, put: Put, by: kinds.Holder, known: int | None) -> None:
-        """Take a write.
+        """Make a write if the row has the expected revision, and answer the node.
 
         Args:
             put: A row, or the node's own.
@@ -146,7 +148,7 @@ class Engine(plan.Host):
 
 @final
 class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
-    """A node of the group: its cores, hosted as the bus of a node hosts them.
+    """Node of the group: its cores, hosted as the bus of a node hosts them.
 
     Attributes:
         is_alive: Whether its process runs.
@@ -193,28 +195,28 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
         self.send(_WATCHED, "watch", self.here)
 
     def _note_known(self, revision: int, *, is_kept: bool) -> None:
-        """Note the known revision of the session's row, and how far it is known to be current."""
+        """Store the known revision of the session's row, and the newest revision heard about it."""
         if revision >= self._known[1]:
             self._known = (revision if is_kept else 0), revision
 
     @property
     def here(self) -> kinds.Holder:
-        """Return this process as a holder."""
+        """The present process of this node."""
         return kinds.Holder(self.place, self.boots)
 
     @property
     def has_copy(self) -> bool:
-        """True if it has the session, to its knowledge."""
+        """True if the node believes that it has the session."""
         return RUNTIME in self.moves.own
 
     @property
     def is_member(self) -> bool:
-        """True if it serves runtimes."""
+        """True if the node may serve runtimes."""
         return self.is_alive and self.is_current and self.membership.may_write(self._clock)
 
     @property
     def is_fenced(self) -> bool:
-        """True if it has to join again."""
+        """True if the node has to join again."""
         return self.is_alive and self.membership.state is State.FENCED
 
     @property
@@ -234,7 +236,7 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
 
     @property
     def _is_left(self) -> bool:
-        """True if a session waits here for a runtime that does not come."""
+        """True if this node must remove a session whose runtime does not come back."""
         is_tidier = self.is_member and self.membership.tidies(KEY)
         return is_tidier and self.homes.deadline() < math.inf and self.rows.is_settled
 
@@ -283,7 +285,7 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
         self.die()
 
     def die(self) -> None:
-        """End the process; its lease ends by itself."""
+        """End the process without notice; its lease ends later by itself."""
         self.send(_WATCHED, "end_lease", self.here)
         self.is_alive = self.is_over = self.is_asked = False
         self._unanswered.clear()
@@ -454,7 +456,7 @@ class Node(plan.Host, CoreHost, MembershipPort, RowsPort, MovesPort):
 
 
 def _knows_all(node: Node, engine: Engine) -> bool:
-    """Return whether all news has reached a member that has nothing to write."""
+    """Return whether a member has received all changes and has nothing to write."""
     has_heard = node.heard == engine.revision and not node.reads
     return node.is_member and has_heard and node.rows.is_settled
 
@@ -505,7 +507,7 @@ def _group(
     *,
     is_held: bool = True,
 ) -> plan.Composition:
-    """Return a composition.
+    """Return a composition of an engine and some nodes.
 
     Args:
         name: Its name.
@@ -571,22 +573,22 @@ GROUP: Final = attrs.evolve(
     ),
     early=1,
 )
-"""Two nodes take up one session at once, and again; the session moves and ends."""
+"""Composition: two nodes take over one session at once, and again; the session moves and ends."""
 
 GROUP_FENCE: Final = _group(
     "group-fence", (_event("b", "come", 1), _event("a", "lapse", 1), _event("a", "leave", 1))
 )
-"""A session moves from a node that finds its lease over."""
+"""Composition: a session moves away from a node that finds its lease over."""
 
 GROUP_DEATH: Final = _group(
     "group-death", (_event("b", "come", 1), _event("a", "die", 1), _STARTS), channel=2
 )
-"""A node that has a session dies, and starts again by the same id."""
+"""Composition: a node that has a session dies, and starts again with the same id."""
 
 GROUP_LEAVE: Final = _group(
     "group-leave", (_event("b", "come", 1), _event("a", "drain", 1), _event("a", "go", 1), _STARTS)
 )
-"""A node that has a session leaves the group, and comes back by the same id."""
+"""Composition: a node that has a session leaves the group, and comes back with the same id."""
 
 GROUP_THREE: Final = _group(
     "group-three",
@@ -594,6 +596,6 @@ GROUP_THREE: Final = _group(
     ("a", "b", "c"),
     2,
 )
-"""One of three nodes dies with a session; the others take it up, or clean up."""
+"""Composition: one of three nodes dies with a session; the others take over, or remove the row."""
 
 COMPOSITIONS: Final = (GROUP, GROUP_FENCE, GROUP_DEATH, GROUP_LEAVE, GROUP_THREE)

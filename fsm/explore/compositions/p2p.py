@@ -1,17 +1,16 @@
-"""Runtimes link to each other: requesters, handlers, registries, and the network between them.
+"""Compositions of runtimes that link to each other: requesters, handlers, registries, network.
 
-A registry writes an entry and deploys a requester. Objects are made, invited to, answered and
-observed through message nodes, which lose and repeat messages. Links are dialled, opened and cut;
-they come back in place, by a new offer, or not at all. Either end may give up at any time, and a
-runtime may leave. A local message is never lost but may come late: states in which a registry knows
-less than its stub are explored, too.
+A registry writes an entry and deploys a requester. Connection objects are created, announced by
+invitations, answered and observed through message nodes, which lose and repeat messages. Links are
+dialled, opened and cut; they are restored by the same objects, by a new offer, or not at all.
+Either side may abandon the link at any time, and a runtime may leave. A local message is never lost
+but may come late: states in which a registry knows less than its stub are explored, too.
 
-Left out, and why nothing is lost by that:
+Left out, and why the result is still valid:
 
-* All candidates of an end are dialled as one, which opens or not.
-* A version gap: a change carries the whole object, as the reading does that the observer asks
-  for (M-41).
-* A request without answer (408): the end gives up then, as it does at its deadline.
+* All candidates of a link are dialled as one, which opens or not.
+* A version gap: a change carries the whole object, as does the answer to a read (M-41).
+* A request without answer (408): the stub abandons the link then, as it does at its deadline.
 """
 
 import math
@@ -67,11 +66,11 @@ def _runtime_of(stub: str) -> str:
 
 
 class Registry(plan.Host, RoutesPort):
-    """The table of links of a runtime's registry.
+    """Registry of a runtime, with its table of links.
 
     Attributes:
         asked: The runtimes to which it has requested a link.
-        waiting: The handler's links that wait for the registry's row.
+        waiting: The handler's links that wait for the registry's report.
     """
 
     def __init__(self, place: str, runtime: str, roles: Sequence[Role]) -> None:
@@ -85,7 +84,7 @@ class Registry(plan.Host, RoutesPort):
         self._is_gone = False
 
     def entry(self, runtime: str) -> tuple[str, bool] | None:
-        """Return the link in the entry of a runtime, and whether it is bound and live."""
+        """Return the link in the entry for a runtime, and whether it is bound and live."""
         for entry in self.core.entries():
             if entry.remote == _address(runtime):
                 is_bound = entry.life.state is Entry.BOUND and entry.beside is None
@@ -190,18 +189,18 @@ class Registry(plan.Host, RoutesPort):
 
 
 class StubEnd:
-    """One end of a link, and the port of its core.
+    """One runtime's side of a link, which implements the port of its core.
 
     Attributes:
-        core: The core; None: the end is over.
+        core: The core; None: the link has ended.
         runtime: Its own runtime.
-        remote: The runtime at the other side.
+        remote: The other runtime.
         was_live: Whether it has been live.
         link: The transport link that it uses; empty: none.
         negotiation: Number of the negotiation that its dials and listeners belong to.
         is_pinned: Whether it knows the key of its peer.
         data: Its Connection object.
-        observer: The end that observes its Connection object.
+        observer: The peer that observes its Connection object.
         standing: The result when its peer verifies the signature.
     """
 
@@ -222,11 +221,11 @@ class StubEnd:
 
     @property
     def state(self) -> State | None:
-        """The state; None: it is over."""
+        """The state of the link; None: the link has ended."""
         return None if self.core is None else self.core.state
 
     def take(self, call: Call) -> None:
-        """Pass an input to the core, or clean up if there is none."""
+        """Pass an input to the core; without a core, refuse the input."""
         if self.core is not None:
             self._stubs.give(self.core, call)
             if self.core.has_ended:
@@ -251,7 +250,7 @@ class StubEnd:
         status: str | None = None,
         standing: Standing | None = None,
     ) -> None:
-        """Change its own object and show it to the other side; None leaves a value unchanged."""
+        """Change the own object and send it to the peer; None leaves a value unchanged."""
         assert self.data is not None  # noqa: S101 - of an end at work
         if candidates is not None:
             self.data = attrs.evolve(self.data, candidates=candidates)
@@ -262,7 +261,7 @@ class StubEnd:
             self.show()
 
     def show(self) -> None:
-        """Show its own object to the other side, as its node passes it on."""
+        """Send the own object to the peer, as its node passes it on."""
         forged, self._stubs.is_forged = self._stubs.is_forged, False
         standing = _FORGED if forged else self.standing
         self._stubs.signal(self.observer, "peer_object_seen", self.data, standing)
@@ -341,7 +340,7 @@ class StubEnd:
         self._close(link, Loss.BROKEN)
 
     def close_link(self, link: str) -> None:
-        # An end that never used the link sends no goodbye on it.
+        # A runtime that never used the link sends no goodbye over it.
         self._close(link, Loss.ORDERLY if self.link == link else Loss.BROKEN)
 
     def _close(self, link: str, loss: Loss) -> None:
@@ -367,22 +366,22 @@ class StubEnd:
 
 
 _Dial: TypeAlias = tuple[str, int, int]
-"""The end that dials, the number of the attempt, and that of the negotiation."""
+"""Runtime side that dials, number of the attempt, and number of the negotiation."""
 
 
 class Stubs(plan.Host):
-    """The stubs of a runtime: requesters, each for one attempt, or the handler.
+    """Stubs of a runtime: requesters, each for one attempt, or the handler.
 
     Attributes:
-        ends: Ends by name, also those that are over.
-        links: The existing links, with the runtime at their other end; links that are cut unseen
-            are not listed.
+        ends: The stubs' sides of links by name, including ended ones.
+        links: The existing links, with the runtime at the other side; links that are cut unseen are
+            not listed.
         dials: Dials, by the name of the link that they lead to.
-        is_gone: Whether the runtime leaves, and no new end begins.
-        is_undone: Whether an end that was live is over or live no longer.
-        is_forged: Whether a node alters the next object that is shown to the other side.
-        waits: Work of the runtime for its stubs: objects to return and listeners to open, with the
-            end and its negotiation.
+        is_gone: Whether the runtime leaves, and no new link begins.
+        is_undone: Whether a link that was live has ended or is live no longer.
+        is_forged: Whether a node alters the next object that is sent to the other side.
+        waits: Tasks of the runtime for its stubs: objects to return and listeners to open, with
+            the name of the link and its negotiation.
     """
 
     def __init__(self, place: str, runtime: str, role: Role) -> None:
@@ -400,12 +399,12 @@ class Stubs(plan.Host):
 
     @property
     def at_work(self) -> list[StubEnd]:
-        """Return the ends that are not over."""
+        """The sides of links that have not ended."""
         return [end for end in self.ends.values() if end.core is not None]
 
     @property
     def waits_without_end(self) -> bool:
-        """True if an end is connecting, and has no deadline."""
+        """True if a link is being connected without a deadline."""
         is_on_way = any(end.state in _ON_WAY for end in self.at_work)
         return is_on_way and self._core_deadline() == math.inf
 
@@ -432,17 +431,17 @@ class Stubs(plan.Host):
             super().take(call)
 
     def give_end(self, name: str, call: str, *args: Hashable) -> None:
-        """Pass an input to an end."""
+        """Pass an input to the side of a link with a name."""
         self.ends[name].take(Call(call, args))
 
     # --- channels
 
     def other(self, runtime: str) -> str:
-        """Return the place of the stubs that are linked to these."""
+        """Return the participant whose stubs are linked to these."""
         return f"{runtime} {'handler' if self.role is Role.REQUESTER else 'requester'}"
 
     def signal(self, end: str, call: str, *args: Hashable) -> None:
-        """Pass an input to an end at the other side, by the nodes."""
+        """Pass an input to the other side of a link, through the nodes."""
         self.send(self.other(_runtime_of(end)), "give_end", end, call, *args)
 
     def _by_link(self, runtime: str, name: str, *args: Hashable) -> None:
@@ -451,7 +450,7 @@ class Stubs(plan.Host):
     # --- messages from the registry and the other side
 
     def begin(self, name: str, peer: str, offer: str = "") -> None:
-        """Begin an end; a handler's end answers an offer."""
+        """Create the side of a link; a handler's side answers an offer."""
         self.ends[name] = StubEnd(self, name, peer, offer)
         self.give_end(name, "start")
 
@@ -471,13 +470,13 @@ class Stubs(plan.Host):
                 end.take(Call("disconnect", (why,)))
 
     def be_invited(self, url: str, requester: str) -> None:
-        """Begin an end; an older one of the same runtime is closed first (M-34)."""
+        """Create the side of a link for an invitation; an older link is closed first (M-34)."""
         self.disconnect(_address(_runtime_of(requester)), "the requester asks for a new link")
         self._minted += 1
         self.begin(f"{_handler_of(self.runtime)}/conn/{self._minted}", requester, url)
 
     def observe(self, url: str, observer: str) -> None:
-        """Show an object to an end of the other runtime (M-36)."""
+        """Send an object to the other runtime, which observes it (M-36)."""
         end = self.ends.get(url.removesuffix(_OBJECT))
         if end is None or end.data is None:
             self.signal(observer, "observe_refused", "404")
@@ -525,7 +524,7 @@ class Stubs(plan.Host):
     # --- transport links
 
     def knock(self, link: str, address: str) -> None:
-        """Take an incoming dial; the link has the name of the dial."""
+        """Accept an incoming dial; the new link has the name of the dial."""
         if address in self._listening:
             self._open(link, *self._listening[address], Opening.ACCEPTED)
         else:
@@ -564,7 +563,7 @@ class Stubs(plan.Host):
     # --- decisions of the ends
 
     def close(self, link: str, loss: Loss) -> None:
-        """Close a link; the other end notices a loss."""
+        """Close a link; the other side notices a loss."""
         self._deaf.pop(link, None)
         runtime = self.links.pop(link, None)
         if runtime is not None:
@@ -577,7 +576,7 @@ class Stubs(plan.Host):
         self._by_link(end.remote, "knock", link, at)
 
     def stop_listening(self, name: str) -> None:
-        """Close the listeners of an end; links that are being dialled may still open."""
+        """Close the listeners of a link; links that are being dialled may still open."""
         self._listening = {url: each for url, each in self._listening.items() if each[0] != name}
 
     def stop_dials(self, name: str) -> None:
@@ -590,7 +589,7 @@ _Pair: TypeAlias = tuple[str, str]
 
 
 def _ends(hosts: Sequence[plan.Host], own: str, remote: str) -> list[StubEnd]:
-    """Return the ends at work in one runtime that link to another."""
+    """Return the sides of links in one runtime that lead to another and have not ended."""
     stubs = [host for host in hosts if isinstance(host, Stubs) and host.runtime == own]
     return [end for host in stubs for end in host.at_work if end.remote == remote]
 
@@ -601,7 +600,7 @@ def _registry(hosts: Sequence[plan.Host], own: str) -> Registry:
 
 
 def _live(hosts: Sequence[plan.Host], pair: _Pair) -> list[tuple[StubEnd, StubEnd]]:
-    """Return the ends, requester first, of links that are live at both ends."""
+    """Return the sides, requester first, of links that are live in both runtimes."""
     own_ends, remote_ends = [
         {end.link: end for end in _ends(hosts, *way) if end.state is State.LIVE and end.link}
         for way in (pair, pair[::-1])
@@ -615,7 +614,7 @@ def _has_two(pair: _Pair, *hosts: plan.Host) -> bool:
 
 
 def _is_linked(hosts: Sequence[plan.Host], pair: _Pair) -> bool:
-    """Return whether a pair has one link that both ends and both registries agree on."""
+    """Return whether a pair of runtimes has one link on which both and their registries agree."""
     live_links = _live(hosts, pair)
     return len(live_links) == 1 and all(
         _ends(hosts, end.runtime, end.remote) == [end]
@@ -636,7 +635,7 @@ def _is_settled(pairs: Sequence[_Pair], *hosts: plan.Host) -> bool:
 
 
 def _is_as_asked(pairs: Sequence[_Pair], *hosts: plan.Host) -> bool:
-    """Return whether each pair is linked as the smaller runtime of its askers wants it."""
+    """Return whether each pair is linked as the smaller requesting runtime wants it."""
     for pair in pairs:
         ways = permutations(pair)
         askers = [own for own, to in ways if _address(to) in _registry(hosts, own).asked]
@@ -708,7 +707,7 @@ def _links(
     leaves: Sequence[str] = (),
     channel: int = 1,
 ) -> plan.Composition:
-    """Return a composition in which no deadline is over early and local messages come at once.
+    """Return a composition in which no deadline passes early and local messages come at once.
 
     Args:
         name: Its name.
@@ -776,33 +775,33 @@ _ONE: Final = (("a", "b"),)
 _BOTH: Final = (("a", "b"), ("b", "a"))
 
 P2P: Final = attrs.evolve(_links("p2p", _ONE, _DIALS, channel=3), is_timely=False)
-"""One runtime links to another; dials fail, and deadlines are over at any moment."""
+"""Composition: one runtime links to another; dials fail, and deadlines pass at any moment."""
 
 P2P_LATE: Final = attrs.evolve(_links("p2p-late", _ONE, _DIALS), is_local_first=False)
-"""Like `P2P`, with every message in time except those between registries and their stubs."""
+"""Composition like `P2P`: only messages between registries and their stubs may be late."""
 
 P2P_AGAIN: Final = _links("p2p-reconnect", _ONE, _CUTS, channel=3)
-"""A link is cut, with or without notice, and comes back in place, by a new offer, or not."""
+"""Composition: a link is cut, with or without notice, and is restored in one of three ways."""
 
 P2P_ENDS: Final = attrs.evolve(_links("p2p-leave", _ONE, leaves=("a", "b")), early=1)
-"""Either runtime leaves while a link is set up or live."""
+"""Composition: either runtime leaves while a link is being set up or live."""
 
 P2P_FORGED: Final = _links("p2p-forged", _ONE, (*_CUTS, "what it shows next is altered"))
-"""A node alters the offer of either end: a set-up fails, and a link that is live stays live."""
+"""Composition: a node alters an offer: the set-up fails, but a link that is live stays live."""
 
 SIMULTANEOUS_OPEN: Final = _links("simultaneous-open", _BOTH, channel=3)
-"""Two runtimes ask each other for a link at once; the smaller one's request wins."""
+"""Composition: two runtimes request a link at once; the smaller runtime's request wins."""
 
 SIMULTANEOUS_OPEN_LATE: Final = attrs.evolve(
     _links("simultaneous-open-late", _BOTH), is_local_first=False
 )
-"""Like the simultaneous open, but messages between registries and stubs come late."""
+"""Composition like `SIMULTANEOUS_OPEN`, with late messages between registries and stubs."""
 
 SIMULTANEOUS_OPEN_TIMEOUT: Final = attrs.evolve(_links("simultaneous-open-timeout", _BOTH), early=1)
-"""Like the simultaneous open, and a deadline is over early."""
+"""Composition like `SIMULTANEOUS_OPEN`, with a deadline that passes early."""
 
 TWO: Final = _links("p2p-two", (("a", "c"), ("b", "c")))
-"""Two runtimes link to a third: its handler has two links, which do not know each other."""
+"""Composition: two runtimes link to a third, whose handler keeps both links independent."""
 
 COMPOSITIONS: Final = (
     P2P,

@@ -1,8 +1,9 @@
-"""A record of the domain registry, and the runtime that keeps it alive (REG-16, I-G1).
+"""Composition of the domain registry with one record, and the runtime that keeps the record alive.
 
-Participants: `fsm.registry.registration` at the registry, and a runtime that registers, shows that
-it is alive, unregisters, and whose session ends. Faults: any message is lost or comes twice; a
-write to the disk fails, and is undone; the registry restarts with the rows it has kept.
+Claims REG-16 and I-G1. Participants: `fsm.registry.registration` at the registry, and a runtime
+that registers, sends keep-alive messages, unregisters, and whose session ends. Faults: any message
+is lost or comes twice; a write to the disk fails, and is undone; the registry restarts with the
+rows that it has stored.
 """
 
 import math
@@ -36,18 +37,18 @@ _REQUESTS: Final[Mapping[str, records.Request]] = {
 
 @final
 class Runtime(plan.Host):
-    """The runtime, which ignores answers."""
+    """Runtime that sends requests to the registry and ignores answers."""
 
     def ask(self, request: str) -> None:
         self.send(REGISTRY, "request", request)
 
 
 class Registry(plan.Host, RegistrationPort):
-    """The registry, and the rows it has kept.
+    """Domain registry, with the rows that it has stored on its disk.
 
     Attributes:
         kept: The rows on its disk.
-        is_harmed: Whether the next write to it fails.
+        is_harmed: Whether the next write to the disk fails.
     """
 
     def __init__(self, place: str) -> None:
@@ -59,7 +60,7 @@ class Registry(plan.Host, RegistrationPort):
 
     @property
     def row(self) -> records.Row | None:
-        """The record."""
+        """The row of the record in memory; None: no record."""
         return self.core.row(_URL)
 
     @override
@@ -91,7 +92,7 @@ class Registry(plan.Host, RegistrationPort):
 
     @override
     def report_status(self, url: str, status: State) -> None:
-        """Ignore the report."""
+        """Ignore a report of a changed status."""
 
     def _settle(self) -> None:
         writes, self._writes = self._writes, []
@@ -136,4 +137,4 @@ REGISTRATION: Final = plan.Composition(
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     horizon=0.0,
 )
-"""A record of the domain registry, and the runtime that keeps it alive."""
+"""Composition: the domain registry with a record, and the runtime that keeps the record alive."""

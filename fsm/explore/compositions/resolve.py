@@ -1,10 +1,10 @@
-"""A search for a route: records are read, a node's stub is deployed, all requests are answered.
+"""Compositions of the search for a route: registry lookups, and the deployment of a node's stub.
 
 Participants: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
 with its `stub_deployment`, the domain registry that is asked for records, and the catalogue from
 which the stub's descriptor is fetched. Faults and events: any message between runtime, registry and
 catalogue is lost or comes twice; the stub cannot be loaded, fails, or crashes while it runs; the
-record exists, or not; the local messages come late.
+record exists, or not; the local messages come late. All requests must be answered.
 
 In `RELEASE` the stub is released when it is idle, while messages come (PFY-03, STB-15), and the bus
 has a cached route, which expires.
@@ -40,7 +40,7 @@ _BOUNDS: Final = plan.Bounds(losses=1, duplicates=1, channel=2)
 
 
 class Asker(plan.Host):
-    """A sender that waits for a route.
+    """Sender that asks the registry for a route.
 
     Attributes:
         asked: Number of its requests that are not answered.
@@ -59,7 +59,7 @@ class Asker(plan.Host):
 
 
 class Routes(plan.Host, RoutesPort):
-    """The registry of a runtime."""
+    """Registry of a runtime, which finds routes."""
 
     config = ResolveConfig(_RUNTIME, "a.ex", LinkPolicy(P2pUse.WHENEVER_POSSIBLE))
 
@@ -77,7 +77,7 @@ class Routes(plan.Host, RoutesPort):
 
 
 class SearchRoutes(Routes):
-    """The registry, which also searches for links."""
+    """Registry of a runtime, which also searches for direct links."""
 
     @override
     def route(self, to: str, intent: Intent, url: str, until: float, why: str) -> None:
@@ -99,7 +99,7 @@ class SearchRoutes(Routes):
 
 
 class NodeRoutes(Routes):
-    """The registry without records and links; it releases stubs that are idle."""
+    """Registry of a runtime without records and links; it releases idle stubs."""
 
     config = ResolveConfig(_RUNTIME, "a.ex", stub_idle=20.0)
 
@@ -126,7 +126,7 @@ class NodeRoutes(Routes):
 
 
 class Loader(plan.Host):
-    """The loader of stubs, and the stub that is running.
+    """Loader of stubs, with the stub that is running.
 
     Attributes:
         running: The stub that is deployed.
@@ -163,7 +163,7 @@ class Loader(plan.Host):
             self.running = None
 
     def take_descriptor(self, refusal: str) -> None:
-        """Take the descriptor of the stub, or the reason why it could not be fetched."""
+        """End the deployment: the descriptor of the stub came, or the reason why it did not."""
         deploying = self._deploying
         if deploying is None:
             return
@@ -185,21 +185,21 @@ class Loader(plan.Host):
 
 @final
 class Domain(plan.Host):
-    """The domain registry, which has no record."""
+    """Domain registry, which has no record."""
 
     def fetch(self, entity: str) -> None:
         self.send(REGISTRY, "record_read", entity, None)
 
 
 class Catalogue(plan.Host):
-    """The catalogue of the stub."""
+    """Catalogue that serves the descriptor of the stub."""
 
     def fetch(self, _: str) -> None:
         self.send(LOADER, "take_descriptor", "")
 
 
 class Bus(plan.Host):
-    """The bus: it sends a message by its cached route, or asks the registry for one.
+    """Message BUS, which sends a message by its cached route, or asks the registry for a route.
 
     Attributes:
         route: The cached route, a stub.
@@ -232,14 +232,14 @@ def _runs(loader: Loader) -> bool:
 
 
 def _is_in_step(registry: Routes, loader: Loader) -> bool:
-    """Return whether the registry knows the stub that runs, and no other stub."""
+    """Return whether the registry's table has exactly the stub that is running."""
     return list(registry.core.node_stubs()) == [
         each for each in [loader.running] if each is not None
     ]
 
 
 def _has_answered_all(first: Asker, second: Asker, registry: SearchRoutes, loader: Loader) -> bool:
-    """Return whether all requests are answered, and no search is left that nothing ends."""
+    """Return whether all requests are answered, and every search has ended."""
     is_over = not (registry.core.searches or loader.is_deploying)
     return not (first.asked or second.asked) and is_over and _is_in_step(registry, loader)
 
@@ -285,7 +285,7 @@ RESOLVE: Final = plan.Composition(
     bounds=_BOUNDS,
     horizon=60.0,
 )
-"""A search for a route: records are read, and a node's stub is deployed."""
+"""Composition: a search for a route reads records and deploys a node's stub."""
 
 RELEASE: Final = plan.Composition(
     name="release",
@@ -322,4 +322,4 @@ RELEASE: Final = plan.Composition(
     bounds=_BOUNDS,
     horizon=60.0,
 )
-"""An idle stub is released while messages come; all messages are local, so none is lost."""
+"""Composition: an idle stub is released while messages come; all are local, so none is lost."""

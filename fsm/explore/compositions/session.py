@@ -1,4 +1,4 @@
-"""A node's stub and its session at the node, over links that are cut and dialled again.
+"""Composition of a node's stub and its session, over links that are cut and dialled again.
 
 Participants: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
 (`fsm.registry.allocation`, `fsm.sync.subscriptions`), which change with the session in one step of
@@ -6,13 +6,13 @@ the node. Faults and events: any message is lost or comes twice, the link is cut
 the stub must disconnect, a ping is answered late or not at all, and the runtime allocates,
 subscribes, unsubscribes and frees one address.
 
-Left out, and why nothing is lost by that:
+Left out, and why the result is still valid:
 
-* The end of a link is a message, by its channel behind all that was sent before; where that
-  is lost, only a ping that is not answered shows it: a half-open link.
-* Messages of the application, but for the first: no machine looks at them.
-* A restarted node may still read what its predecessor was sent: more than can happen.
-* A node challenges the key of the runtime in a composition of its own, without a restart.
+* The end of a link is a message, sent over its channel after all other messages; if it is lost,
+  only an unanswered ping reveals a half-open link.
+* Messages of the application, except the first: no machine depends on them.
+* A restarted node may still read messages to its predecessor: this is more than can happen.
+* A node requires a proof of the runtime's key in another composition, without a restart.
 """
 
 import math
@@ -54,13 +54,13 @@ def _half() -> float:
 
 
 class Stub(plan.Host):
-    """The stub, and the link that it has or dials.
+    """Stub of the node, with the link that it has or dials.
 
     Attributes:
-        link: Number of the newest link; 0: there was none.
-        is_up: Whether that link exists, to the knowledge of this end.
+        link: Number of the newest link; 0: no link yet.
+        is_up: Whether the stub believes that this link exists.
         token: The token in the last answer.
-        is_pinging: Whether its ping, or the answer to it, is on its way by that link, or is lost.
+        is_pinging: Whether its ping, or the answer, is under way over that link, or lost.
     """
 
     silent = frozenset({"queued", "released", "refuse", "drop", "ended"})
@@ -135,7 +135,7 @@ class Stub(plan.Host):
     ) -> None:
         if not self._is_from(link):
             return
-        # An answer may ask for a proof; a second one that does is a refusal.
+        # An answer may ask for a proof; a second answer that does so is a refusal.
         is_challenged = challenge is not None and self.core.link is LinkState.OPENING
         if code <= LAST_SUCCESS:
             self.token = token or self.token
@@ -174,12 +174,12 @@ class Stub(plan.Host):
 
 @final
 class Node(plan.Host):
-    """The node: the session of one runtime, its address, and the path to it.
+    """Node with the session of one runtime, its address, and the path to it.
 
     Attributes:
-        session: The session; None: it is not yet open, or over.
+        session: The session; None: not yet open, or closed.
         token: Token of the session.
-        has_key: Whether it challenges the key of the runtime.
+        has_key: Whether the node requires a proof of the runtime's key.
     """
 
     # Ignored, since no message waits at this node, and there is no other node.
@@ -212,7 +212,7 @@ class Node(plan.Host):
 
     @property
     def is_at_odds(self) -> bool:
-        """True if a session is open without a link, or has one and is not open."""
+        """True if the session's state contradicts its link: open without link, or the reverse."""
         session = self.session
         is_open = session is not None and session.state is SessionState.OPEN
         return session is not None and is_open is (session.link is None)
@@ -287,7 +287,7 @@ class Node(plan.Host):
             self.session.note_life(self.now)
 
     def _is_proven(self, method: SessionMethod, link: int, shown: str | None) -> bool:
-        """Challenge the key of a link that asks for a session, as `Opening.is_proven` does."""
+        """Return whether a link has proven the runtime's key, else send a challenge."""
         is_known = method is SessionMethod.OPEN or self.session is not None
         if not self.has_key or not is_known or method not in _OPENS:
             return True
@@ -359,7 +359,7 @@ def _is_apart(stub: Stub, node: Node) -> bool:
 
 
 def _wire(_: str, message: Call) -> plan.Wire | None:
-    """Return the wire form of session controls; other messages are left out."""
+    """Return the form of session control messages for scenarios; other messages have none."""
     match message:
         case Call("answer", (SessionMethod() as method, link, int(code), _, challenge)):
             body: JsonObject = {"code": code}
@@ -458,7 +458,7 @@ SESSION: Final = plan.Composition(
         {"given": "beginning", "before": "boot"},
     ),
 )
-"""A session whose link is cut, and whose node restarts."""
+"""Composition: a session whose link is cut, and whose node restarts."""
 
 SESSION_TABLES: Final = attrs.evolve(
     SESSION,
@@ -472,7 +472,7 @@ SESSION_TABLES: Final = attrs.evolve(
     ),
     is_timely=True,
 )
-"""The runtime uses an address at the node, and no link is cut."""
+"""Composition: the runtime uses an address at the node, and no link is cut."""
 
 SESSION_PROOF: Final = attrs.evolve(
     SESSION,
@@ -480,6 +480,6 @@ SESSION_PROOF: Final = attrs.evolve(
     places={STUB: Stub, NODE: partial(Node, has_key=True)},
     events=(*_BASIC, _CUTS),
 )
-"""The node wants a proof of the runtime's key, and does not restart."""
+"""Composition: the node requires a proof of the runtime's key, and does not restart."""
 
 COMPOSITIONS: Final = (SESSION, SESSION_PROOF, SESSION_TABLES)

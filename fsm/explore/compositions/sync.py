@@ -1,14 +1,14 @@
-"""A reporter and an observer of its object: at rest, the copy equals its value.
+"""Composition of a reporter and an observer of its object: in the end, the copy equals the object.
 
-Participants: `fsm.sync.reporter` and the repeats of `fsm.sync.leases` at the reporter's end,
-`fsm.sync.copy` at the observer's. Faults and events: any message is lost or comes twice, and
+Participants: `fsm.sync.reporter` and the repeats of `fsm.sync.leases` in the reporter's runtime,
+`fsm.sync.copy` in the observer's. Faults and events: any message is lost or comes twice, and
 changes overtake each other, since they come by several routes; the observer is invited, observes
 and leaves; the object changes, and is deleted; the reporter agrees or refuses.
 
-Left out, and why nothing is lost by that:
+Left out, and why the result is still valid:
 
-* Renewals of leases: a lease may be over at any time, with or without.
-* What is in a value but one number: how values are made of changes has tests of its own.
+* Renewals of leases: a lease may end at any time, with renewals or without.
+* Values that consist of more than one number: other tests check how changes are applied.
 """
 
 import math
@@ -55,7 +55,7 @@ def _object(version: int) -> DataObject:
 
 
 class Reporter(plan.Host):
-    """The reporter's end of the object, its reporter, and the bus, which answers for lost ends."""
+    """Reporter's side: the object, its reporter, and the bus, which answers for lost requests."""
 
     silent = frozenset({"relay", "row", "keep", "written", "cut_off", "vacate"})
 
@@ -74,17 +74,17 @@ class Reporter(plan.Host):
 
     @property
     def is_observed(self) -> bool:
-        """True if the observer is subscribed, to the knowledge of this end."""
+        """True if the reporter's side knows the observer as subscribed."""
         return _BOB in self.core.observers
 
     @property
     def waits_without_end(self) -> bool:
-        """True if the object is deleted, and its observer is not notified in time."""
+        """True if the object is deleted, and no deadline ends its subscription."""
         return self.core.is_deleted and self.is_observed and self._notified_until == math.inf
 
     @property
     def is_at_work(self) -> bool:
-        """True if an answer is awaited."""
+        """True if an answer of the reporter or the observer is still missing."""
         return self._is_inviting or self.is_asked
 
     @override
@@ -161,7 +161,7 @@ class Reporter(plan.Host):
     def grant(
         self, _requests: Sequence[Message], _terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Answer: to the observer, repeated requests are one, and so are their answers."""
+        """Send the object to the observer; repeated requests get equal answers."""
         assert is_whole  # noqa: S101 - no request says which version its observer has
         self._repeats.observed(_URL, self.now)
         self.send(OBSERVER, "take_snapshot", self.core.snapshot.version, "granted")
@@ -177,7 +177,7 @@ class Reporter(plan.Host):
 
 
 class Observer(plan.Host):
-    """The observer's end, with its copy of the object while it has one.
+    """Observer's side, with its copy of the object while it observes.
 
     Attributes:
         is_invited: Whether it was invited and has not answered.
@@ -199,7 +199,7 @@ class Observer(plan.Host):
 
     @property
     def has_copy(self) -> bool:
-        """True if a copy is kept."""
+        """True if the observer has a copy that has not ended."""
         return self.core is not None and self.core.state is not State.DELETED
 
     @override
@@ -254,7 +254,7 @@ class Observer(plan.Host):
     # --- the port of the copy
 
     def show(self, version: int, data: JsonObject, _: Change | None) -> None:
-        """Check that the version of a new value rises."""
+        """Check that a new value has the next version and equals the reporter's."""
         previous, self._shown = self._shown, version
         is_whole, self._is_whole = self._is_whole, False
         if previous == 0 and not is_whole:
@@ -265,7 +265,7 @@ class Observer(plan.Host):
             raise UnsafeError("a copy has a value that the reporter never had (I-D4)")
 
     def read(self, number: int) -> None:
-        """Request the whole object."""
+        """Request the whole object from the reporter."""
         self._reads, self.parity = number, number % 2
         self.send(REPORTER, "read", self.parity)
 
@@ -348,23 +348,23 @@ SYNC: Final = plan.Composition(
     early=1,
     horizon=1.0,
 )
-"""An observer of an object that changes."""
+"""Composition: an observer of an object that changes."""
 
 _NARROW: Final = attrs.evolve(SYNC, bounds=plan.Bounds(losses=1, duplicates=1, channel=1))
 
 SYNC_ENDS: Final = attrs.evolve(
     _NARROW, name="sync-ends", events=(_OBSERVES, _CHANGES, _DELETED, _YES), early=0
 )
-"""An observer of an object that changes and is deleted; then the object has no observers."""
+"""Composition: an observed object changes and is deleted; then it has no observers."""
 
 SYNC_LEAVE: Final = attrs.evolve(
     _NARROW, name="sync-leave", events=(_OBSERVES, _LEAVES, _DELETED, _YES, _NO)
 )
-"""An observer that comes and goes, of an object that is deleted."""
+"""Composition: an observer that comes and leaves, of an object that is deleted."""
 
 INVITATION: Final = attrs.evolve(
     _NARROW, name="invitation", events=(_INVITED, _OBSERVES, _DELETED, _YES, _NO, *_ANSWERS)
 )
-"""An observer that is invited to an object which is deleted."""
+"""Composition: an observer is invited to an object, which is deleted."""
 
 COMPOSITIONS: Final = (SYNC, SYNC_ENDS, SYNC_LEAVE, INVITATION)

@@ -1,9 +1,10 @@
-"""A requester and a receiver: every request ends once, by one answer (I-T2, I-T4, I-T6).
+"""Composition of a requester and a receiver: every request ends once, by one answer.
 
-Participants: `fsm.bus.transactions` on the requesting side, where requests are sent again, and its
-`OutstandingCore` on the side of a component that may crash before it has answered (R11). Faults and
-events: any message is lost or comes twice, an answer is late, provisional, or never comes; the
-component crashes, and the router answers for it; the request is given up.
+Claims I-T2, I-T4 and I-T6. Participants: `fsm.bus.transactions` on the requesting side, where
+requests are sent again, and its `OutstandingCore` on the side of a component that may crash before
+it has answered (R11). Faults and events: any message is lost or comes twice, an answer is late,
+provisional, or never comes; the component crashes, and the router answers for it; the request is
+abandoned.
 """
 
 import math
@@ -29,7 +30,7 @@ def _answer(code: int) -> Message:
 
 
 class Asker(plan.Host):
-    """The sender of requests.
+    """Requester that sends one request.
 
     Attributes:
         ends: Number of times its request has ended.
@@ -74,7 +75,7 @@ class Asker(plan.Host):
 
 
 class Component(plan.Host):
-    """The router in front of a component, and the component.
+    """Router with a component behind it, which answers requests or crashes.
 
     Attributes:
         requests: The requests that the component was given and has not answered.
@@ -137,4 +138,4 @@ TRANSACTION: Final = plan.Composition(
     bounds=plan.Bounds(losses=1, duplicates=1, channel=2),
     horizon=0.0,
 )
-"""A request, its repeats, and its answers."""
+"""Composition: a request, its repeats, and its answers."""

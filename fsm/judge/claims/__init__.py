@@ -1,1 +1,1 @@
-"""The claims about messages, tables and links, each declared once over the records of a process."""
+"""Claims about messages, tables and links, each checked by a function or class on trace records."""

@@ -1,4 +1,4 @@
-"""Claims on admission, denied and undeliverable messages, and loops (I-B8..I-B12, I-L1..I-L5)."""
+"""Claims on admission, denied or undeliverable messages, and loops (I-B8..I-B12, I-L1..I-L5)."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -19,7 +19,7 @@ _CHANGES: Final = "changes"
 
 
 class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
-    """No message goes on before it is permitted or exempt from permission (I-B8, I-K4)."""
+    """No message is admitted before it is permitted or exempt from permission (I-B8, I-K4)."""
 
     _permitted: records.Lasting[str | None, None]
     _decisions: records.Recent[str | None, str | None]
@@ -38,7 +38,7 @@ class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
             self.report_break(record, "permission", claim="I-K4")
 
     def _is_exempt(self, record: TraceLine) -> bool:
-        """Return whether a message needs no decision: answer, own status or internal (BUS-13)."""
+        """Return whether a message needs no permission: answer, own status or internal."""
         home = self.process.home
         if home is None:
             return False
@@ -50,7 +50,7 @@ class AuthoriseFirst(fold.ProcessClaim, claims=("I-B8", "I-K4")):
 
 
 class LetInFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.RUNTIME):
-    """A delivered message, or one with a route, was admitted or is the runtime's own (I-B8)."""
+    """A message was admitted, or made by the runtime, before its delivery or routing (I-B8)."""
 
     _let_in: records.Lasting[str | None, None]
     _targets: records.Lasting[str | None, None]
@@ -73,7 +73,7 @@ class LetInFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.RUNTIME):
 
 
 class PassedFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.NODE):
-    """A message that came to a node by a link is admitted before it goes on (I-B8)."""
+    """A message that came to a node over a link is admitted before it is passed on (I-B8)."""
 
     _came: records.Recent[str | None, None]
 
@@ -92,7 +92,7 @@ class PassedFirst(fold.ProcessClaim, claims=("I-B8",), place=fold.Place.NODE):
 
 
 class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
-    """A denied message goes nowhere, and its sender gets an answer (I-B9)."""
+    """A denied message is not delivered or sent, and its sender gets an answer (I-B9)."""
 
     _denied: records.Recent[tuple[str, str | None], str | None]
     _unanswered: dict[str | None, TraceLine]
@@ -126,13 +126,14 @@ class DeniedIsDead(fold.ProcessClaim, claims=("I-B9",)):
 
 
 class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.RUNTIME):
-    """The component that submits a message owns the address it is from (I-B10).
+    """The component that submits a message owns the sender address of the message (I-B10).
 
-    The bus records the owner of each address: a row has the address, its owner, and the kind of
-    owner. The senders of messages that a node stub brings are components elsewhere. A message that
-    a peer sends over a link is from its runtime, or from an address that a registry assigns to that
-    runtime: each has a row. Answers may come from addresses that several components listen to
-    (C-81). The bus repeats an answer even if the address that gave it has been removed.
+    The bus records the owner of each address in a table row: the address, its owner, and the kind
+    of owner. Messages that a node's stub submits were sent by components of other runtimes. A
+    message that a peer sends over a link is from the peer's runtime, or from an address that a
+    registry assigns to that runtime: the table has a row for each. Answers may come from addresses
+    that several components listen to (C-81). The bus repeats an answer even if the address that
+    gave it has been removed.
     """
 
     _granted: dict[str, set[str]]
@@ -201,7 +202,7 @@ class SourceAuthenticity(fold.ProcessClaim, claims=("I-B10",), place=fold.Place.
 
 
 class SandboxIsolation(fold.ProcessClaim, claims=("I-B11",), place=fold.Place.RUNTIME):
-    """A message that reaches a sandbox came from the bus (I-B11)."""
+    """A message that is delivered in a sandbox came from the bus (I-B11)."""
 
     _sent: records.Lasting[tuple[str, str], None]
 
@@ -247,12 +248,12 @@ class UndeliverableAnswered(fold.ProcessClaim, claims=("I-B12",), place=fold.Pla
 
 
 class ViaRules(fold.ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
-    """The stubs a message has crossed (`via`) show that it is in no routing loop (I-L1..I-L4).
+    """The list of stubs that a message has passed (`via`) shows no routing loop (I-L1..I-L4).
 
     No stub occurs twice in `via` when the message is admitted (I-L1). A stub sends no message that
-    it has carried before (I-L2): at each crossing `via` is unchanged but for the stub that is added
-    (I-L3). Neither `via` nor the number of times a message is sent exceeds the limit (I-L4). Sends
-    are counted by link, and a message that comes again may be sent again.
+    it has sent before (I-L2): each send changes `via` only by adding the stub (I-L3). Neither `via`
+    nor the number of times that a message is sent exceeds the limit (I-L4). Sends are counted by
+    link, and a message that arrives again may be sent again.
     """
 
     _vias: records.Recent[str, set[tuple[str, ...]]]
@@ -293,7 +294,7 @@ class ViaRules(fold.ProcessClaim, claims=("I-L1", "I-L2", "I-L3", "I-L4")):
 
 
 class NoEcho(fold.ProcessClaim, claims=("I-L5",)):
-    """A message does not go back on its link of arrival, except children to their author (I-L5)."""
+    """A message is not sent back over its link of arrival, except children to authors (I-L5)."""
 
     _came: records.Recent[tuple[str, str], None]
 

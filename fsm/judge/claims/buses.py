@@ -1,4 +1,4 @@
-"""Claims on the deliveries of a router (I-B1..I-B7)."""
+"""Claims on the deliveries of a router, such as the Message BUS of a runtime (I-B1..I-B7)."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,18 +14,20 @@ from specs.reply_code import Code
 from specs.trace import Kind, Op
 
 _CARRIED: Final[Mapping[str | None, int]] = {Op.XMIT: 1, Op.RCV: -1}
-"""What a record adds to the copies of a message that are between two ends of a session."""
+"""Change of the number of copies of a message that are under way between processes."""
 
 _REFUSED: Final = "refused"
 
 _GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
-"""What is recorded where a message reaches a component: evidence of it names the listener, all
-other evidence the runtime that recorded it."""
+"""Operations by which a message reaches a component.
+
+Evidence of these names the listener, all other evidence the runtime that recorded it.
+"""
 
 
 @fold.check("I-B1", on=fold.any_msg(Op.DELIVER))
 def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
-    """Check that the receiver listens to the target, or to the route, at delivery (I-B1)."""
+    """Check that the receiver listens to the target, or to its route, at delivery (I-B1)."""
     listeners, router, listener = process.listeners, record.actor, record.listener or ""
     if not listeners.knows(router) or listener in listeners.of(router, record.to or ""):
         return
@@ -34,11 +36,11 @@ def check_receiver_listens(process: fold.Process, record: TraceLine) -> None:
 
 
 class FullFanOut(fold.ProcessClaim, claims=("I-B2",), place=fold.Place.RUNTIME):
-    """All listeners of the target at the admission of a message get it, except answers (I-B2).
+    """All listeners that a message's target has at its admission get the message (I-B2).
 
-    Messages that creators write about children over links are for some listeners only (`heard_by`).
-    A listener that leaves needs nothing more, unless it got a message that was admitted later. A
-    message that is admitted again is for the listeners who have not got it yet.
+    Messages of creators about children that come over links are for some listeners only
+    (`heard_by`). A listener that is removed needs no further message, unless it got a message that
+    was admitted later. A message that is admitted again is for the listeners that have not got it.
     """
 
     _left: dict[str, tuple[TraceLine, set[str]]]
@@ -129,13 +131,13 @@ class OrderOfListeners(fold.ProcessClaim, claims=("I-B3",)):
 
 
 def _place(known: Sequence[str], listener: str, previous: int) -> int:
-    """Return the index of a listener behind another index, if it is listed more than once."""
+    """Return the index of a listener after another index, if it is listed more than once."""
     indices = [index for index, name in enumerate(known) if name == listener]
     return next((index for index in indices if index > previous), indices[0])
 
 
 class CallbackExclusive(fold.ProcessClaim, claims=("I-B4",), place=fold.Place.RUNTIME):
-    """An answer that the waiting component gets goes to no listener (I-B4)."""
+    """An answer that goes to the waiting component is not delivered to a listener, too (I-B4)."""
 
     _operations: records.Recent[str, str]
 
@@ -149,7 +151,7 @@ class CallbackExclusive(fold.ProcessClaim, claims=("I-B4",), place=fold.Place.RU
 
 @fold.check("I-B5", on=fold.any_msg(Op.DELIVER))
 def check_no_wildcard(process: fold.Process, record: TraceLine) -> None:
-    """No component gets messages by listening to everything at a Message BUS (I-B5)."""
+    """Check that no component gets a message only by listening to all addresses (I-B5)."""
     if record.actor != records.BUS:
         return
     listeners, listener = process.listeners, record.listener or ""
@@ -158,7 +160,7 @@ def check_no_wildcard(process: fold.Process, record: TraceLine) -> None:
 
 
 class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.RUNTIME):
-    """No route is searched for a target that is local (I-B6)."""
+    """No route is searched for if a target is in the runtime itself (I-B6)."""
 
     _listened: records.Recent[str, bool]
 
@@ -181,17 +183,17 @@ class ResolveOnlyIfNeeded(fold.ProcessClaim, claims=("I-B6",), place=fold.Place.
 
 @fold.run_claim("I-B7", key=fold.GroupKey.PAIR)
 def judge_overtaking(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Messages of one component to one target reach a listener in that order (I-B7).
+    """Check that a component's messages to one target reach a listener in order (I-B7).
 
-    On any path of the messages: messages from another runtime arrive in the order in which its bus
-    admitted them. A message that was admitted again may come as early as its first copy and as late
-    as its last. A message that several runs or processes admitted as their own is not judged: which
-    one was delivered is not recorded. An answer whose route by the node lost a copy may come at any
-    time: unlike a late request, it is not refused. So may a durable message that was refused to its
-    sender because nobody knew whether a log has it.
+    Messages from another runtime must arrive in the order in which its bus admitted them, by
+    whatever route. A message that was admitted again may arrive at any time between its first and
+    its last copy. A message that several runs or processes admitted as their own is not judged: no
+    record says which was delivered. An answer may come at any time if a copy was lost on its route
+    over the node: unlike a late request, it is not refused. So may a durable message that was
+    refused to its sender since nobody knew whether a log contains it.
 
-    A process whose trace is not whole may have admitted or carried further copies of a message:
-    messages that such a process is known to have sent on are not judged.
+    A process whose trace is incomplete may have admitted or sent further copies of a message:
+    messages that such a process has sent on are not judged.
     """
     places: defaultdict[str, dict[tuple[str, str], list[int]]] = defaultdict(dict)
     under_way = Counter[str]()
@@ -221,14 +223,14 @@ def judge_overtaking(items: Sequence[fold.Evidence], whole: fold.Whole) -> Itera
             continue
         path = (item.run, item.node, *home, listener)
         latest = reached.get(path, 0)
-        # It is not recorded which copy came: one that was sent again may be late.
+        # No record says which copy arrived: a copy that was sent again may be late.
         if admissions[-1] < latest:
             yield item.breaks("I-B7", "what was sent later to come later")
         reached[path] = max(admissions[0], latest)
 
 
 class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
-    """Messages of one component to one target reach a listener in that order (I-B7).
+    """A component's messages to one target reach a listener in order, within a process (I-B7).
 
     Judges the order within one process; `judge_overtaking` judges messages between processes. A
     message that is sent and received in one process is no evidence for the latter. Durable
@@ -309,12 +311,12 @@ class Fifo(fold.ProcessClaim, claims=("I-B7",), across=(judge_overtaking,)):
             self._alone.pop(record.mid, None)
 
     def _is_target(self, record: TraceLine) -> bool:
-        """Return whether a message is delivered to a listener of its target, not of its route."""
+        """Return whether a message is delivered to a listener of its target address itself."""
         return record.listener in self.process.listeners.of(records.BUS, record.to or "")
 
     @override
     def end(self) -> None:
-        # Of messages by a stub that records nothing, only the other end is known.
+        # A stub that records nothing may have sent these messages: only the receiver shows that.
         for mid, record in self._alone.items():
             self._cross(record, Op.ADMIT, *self._own.get(mid, ()))
 

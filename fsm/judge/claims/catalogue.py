@@ -1,7 +1,7 @@
-"""The catalogue of classes and functions that judge the claims on messages, tables and links.
+"""List of the classes and functions that judge the claims on messages, tables and links.
 
-The claims on machines are judged by `fsm.judge.replay` (`BY_MACHINES`). `NOT_JUDGED` says, for each
-claim that the records of a trace cannot decide, which records are missing.
+The claims on machines are judged by `fsm.judge.replay` (`BY_MACHINES`). `NOT_JUDGED` names, for
+each claim that the records of a trace cannot decide, the missing records.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ BY_MACHINES: Final[Mapping[str, str]] = MappingProxyType(
         "I-G1": "registration",
     }
 )
-"""Claims on the steps of one machine: `fsm.judge.replay` compares the steps with its table."""
+"""Claims on the transitions of one machine: `fsm.judge.replay` compares these with its table."""
 
 NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
     {
@@ -53,15 +53,15 @@ NOT_JUDGED: Final[Mapping[str, str]] = MappingProxyType(
         "I-X3": _RUNS,
     }
 )
-"""Claims that cannot be judged on a trace, and the missing records."""
+"""Claims that cannot be judged by a trace, each with the reason."""
 
 PROCESS_CLAIMS: Final = tuple(fold.DECLARED)
-"""The claims on the records of one process."""
+"""All claims that are judged on the records of one process."""
 
 RUN_CLAIMS: Final[Mapping[str, fold.RunClaim]] = MappingProxyType(
     {across.name: across for claim in PROCESS_CLAIMS for across in claim.across}
 )
-"""The claims on the evidence of several processes, by name."""
+"""All claims that are judged on the evidence of several processes, by name."""
 
 CLAIMS_JUDGED: Final[Mapping[str, tuple[fold.Claim, ...]]] = MappingProxyType(
     {
@@ -70,4 +70,4 @@ CLAIMS_JUDGED: Final[Mapping[str, tuple[fold.Claim, ...]]] = MappingProxyType(
         if (judges := tuple(judge for judge in PROCESS_CLAIMS if claim in judge.claims))
     }
 )
-"""The judges of each claim that can be judged, by the claim's id, in the catalogue's order."""
+"""Judges of each claim that traces can decide, by the claim's id, in the catalogue's order."""

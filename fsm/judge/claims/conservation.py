@@ -1,8 +1,9 @@
 """Claims that no message is duplicated or lost, in a process and between two (I-T11, I-T12, I-L6).
 
-In a process a message goes from part to part: its sender or a link offers it to the bus, the bus
-admits it and gives it to listeners, sandboxes and stubs take it in, and stubs write it to links. No
-part passes it on more often than it got it (I-T11), and none loses it unrecorded (I-T12).
+In a process a message passes several components: its sender or a link submits it to the bus, the
+bus admits it and delivers it to listeners, sandboxes and stubs receive it, and stubs write it to
+links. No component passes it on more often than it received it (I-T11), and none loses it without a
+record (I-T12).
 """
 
 from collections import Counter, defaultdict
@@ -22,7 +23,7 @@ from specs.trace import Kind, Op
 _K = TypeVar("_K", bound=Hashable)
 
 _FOREIGN: Final = "foreign"
-"""The listener of a node that passes messages to its stubs for other domains."""
+"""Listener of a node that passes messages to the node's stubs for other domains."""
 
 _GOES_ON: Final = frozenset({Op.DELIVER, Op.CALLBACK, Op.XMIT})
 
@@ -33,34 +34,34 @@ _STUB: Final = "stub:"
 _PROTOSTUB: Final = "/protostub/"
 
 _CONN: Final = "/conn/"
-"""Separates the handler's address from the name of one of its ends; the handler carries for all."""
+"""Separates a handler's address from the name of one of its links; the handler sends for all."""
 
 _CONNECTION: Final = "connection"
-"""The scheme of objects that the stubs of a link observe to set up the link."""
+"""Scheme of the objects that the stubs of a link observe to set up the link."""
 
 
 @attrs.define(eq=False)
 class _Passage:
-    """How often each part of a process had one message.
+    """Counts of the records that one message has at each component of a process.
 
     Attributes:
-        last: The last record of it that is not of an answer.
-        copies: How often it came to a node by a link, or from another node of the group.
-        offered: How often a sender or a link offered it to the bus.
+        last: The last record of the message that is not of an answer.
+        copies: How often it came to a node over a link, or from another node of the group.
+        offered: How often a sender or a link submitted it to the bus.
         admitted: How often the bus admitted it.
         made: How often the bus made it, as an answer of its own.
         refusals: Like `made`, with the refusals of requests that were not admitted.
         ended: How often it was dropped or denied, with a reason each time.
-        arrived: How often a stub has read it and not yet offered it, by stub.
-        given: How often the bus gave it to a listener, by listener.
-        taken: How often the bus of a sandbox took it in, by bus and listener.
+        arrived: How often a stub has received it and not yet submitted it, by stub.
+        given: How often the bus delivered it, by listener.
+        taken: How often the bus of a sandbox received it, by bus and listener.
         sent: How often a stub sent it, by stub.
         crossed: How often it was sent over a direct link, by link.
         written: How often the bus of a node wrote it, by link, also to other nodes of its group.
-        given_back: How often stubs of links gave it back to the bus, unsent.
+        given_back: How often stubs of links returned it to the bus, unsent.
         waiting: How often it is queued, by stub or bus.
         targets: Number of links to which a node has published it.
-        called: How often it was given to the requester.
+        called: How often it was passed to the requester as an answer.
         is_answered: Whether the process has answered it itself, or passed it to another protocol.
     """
 
@@ -84,7 +85,7 @@ class _Passage:
     is_answered: bool = False
 
     def lack(self, recorded: AbstractSet[str]) -> str:
-        """Return the records whose absence shows that the message is lost; empty: it is not lost.
+        """Return the missing records that prove the message lost; empty: it is not lost.
 
         Args:
             recorded: The operations that the process records, and the buses of sandboxes.
@@ -92,7 +93,7 @@ class _Passage:
         return "" if self.is_answered else next(self._lacks(recorded), "")
 
     def _lacks(self, recorded: AbstractSet[str]) -> Iterator[str]:
-        """Yield where it was lost; a drop with a reason in one place excuses no other place."""
+        """Yield the places of losses: more copies are missing there than were dropped."""
         lost = sum(self.arrived.values()) if Op.SUBMIT in recorded else 0
         if lost > self.ended:
             yield "what a link brought to be submitted, or a drop with a reason"
@@ -109,7 +110,7 @@ class _Passage:
                 continue
             sent = sum(number for end, number in self.sent.items() if is_below(end, stub))
             missing = max(times - sent - self.waiting[stub], 0)
-            # No record says which link gave it back.
+            # No record names the link that returned the message.
             excused = min(missing, given_back) if records.is_p2p_end(stub) else 0
             given_back -= excused
             lost += missing - excused
@@ -128,7 +129,7 @@ class _Passage:
             yield "a delivery, an answer, or a drop with a reason"
 
     def _untaken(self, recorded: AbstractSet[str]) -> int:
-        """Return how often a sandbox, or a stub of a node, did not take in a delivery of it."""
+        """Return the number of deliveries that a sandbox, or a stub of a node, did not receive."""
         lost = 0
         for name, times in self.given.items():
             if name != _FOREIGN and not (name.startswith(records.MINI_BUS) and name in recorded):
@@ -147,7 +148,7 @@ class _Passage:
         return lost
 
     def returned(self, ended: Container[str]) -> int:
-        """Return how often stubs of links may have given it back: unsent, or because a link ended.
+        """Return how often stubs of links may have returned the message to the bus.
 
         Args:
             ended: The links that have ended.
@@ -159,9 +160,10 @@ class _Passage:
         return unsent + sum(times for link, times in self.crossed.items() if link in ended)
 
     def _is_passed_over(self, router: str) -> bool:
-        """Return whether stubs of links need not take it in.
+        """Return whether stubs of links may skip the message.
 
-        The reporter spreads a child. A message that a link did not write goes by the node.
+        The reporter distributes messages about a child. A message that no link could send is sent
+        over the node.
         """
         is_link = records.is_p2p_end(router.removeprefix(records.MINI_BUS))
         return is_link and (self._is_child or self._goes_by_node)
@@ -172,17 +174,17 @@ class _Passage:
 
     @property
     def _goes_by_node(self) -> bool:
-        """Return whether a stub of a node has the message and must send it."""
+        """True if a stub of a node has received or sent the message."""
         is_sent = any(times for stub, times in self.sent.items() if not records.is_p2p_end(stub))
         return is_sent or any(_PROTOSTUB in stub for _, stub in self.taken)
 
     def _sent_by(self, router: str) -> int:
-        """Return how often it was sent by a stub whose sandbox does not record arrivals."""
+        """Return how often a stub sent the message whose sandbox does not record arrivals."""
         owner = router.removeprefix(records.MINI_BUS)
         return sum(times for stub, times in self.sent.items() if is_below(stub, owner))
 
     def _expected_sends(self) -> Iterator[tuple[str, int]]:
-        """Yield the stubs that must send it, and how often."""
+        """Yield the stubs that must send the message, and how often."""
         to = self.last.to or ""
         for (bus, stub), times in self.taken.items():
             is_link = records.is_p2p_end(stub)
@@ -191,7 +193,7 @@ class _Passage:
                 yield stub, times
 
     def waits_again(self) -> None:
-        """Note that it waits at the bus: a stub of links with an unsent copy has given it back."""
+        """Count that a stub of links has returned an unsent copy, which waits at the bus again."""
         ends = [
             bus
             for bus, stub in self.taken
@@ -204,10 +206,10 @@ class _Passage:
 
     @property
     def _is_exempt(self) -> bool:
-        """Return whether stubs of links need not send it.
+        """True if stubs of links need not send the message.
 
-        A message that a direct link did not write goes back to the bus and then by the node. A
-        child that is reported waits there for another path, and its request is answered or times
+        A message that a direct link did not send is returned to the bus and sent over the node. A
+        message about a child waits there for another path, and its request is answered or times
         out.
         """
         ends = {scheme_of(self.last.from_ or ""), scheme_of(self.last.to or "")}
@@ -216,18 +218,18 @@ class _Passage:
 
 
 def _count(times: dict[_K, int], key: _K) -> int:
-    """Count a key once more and return its count."""
+    """Increase the count of a key by one and return the count."""
     times[key] = number = times.get(key, 0) + 1
     return number
 
 
 class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
-    """No part of a process passes a message on twice (I-T11) or loses it (I-T12).
+    """No component of a process passes a message on twice (I-T11) or loses it (I-T12).
 
-    A direct link gets it once, however often its stub does: a link may give back a message that it
-    did not deliver, without a record. A process may pass on messages whose arrival it does not
-    record, such as its own messages at some of its parts. A message is not missed if it was taken
-    in by a stub that records nothing, or by a sandbox that reports no listeners.
+    A link gets the message once, even if its stub gets it several times: a link may return a
+    message that it did not deliver, without a record. A process may pass on messages whose arrival
+    it does not record, such as messages of its own components. A message does not count as lost if
+    it was received by a stub that records nothing, or by a sandbox that records no listeners.
     """
 
     _passages: dict[str, _Passage]
@@ -254,7 +256,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
 
     @fold.on(fold.rows(records.LISTENERS))
     def take_row(self, record: TraceLine) -> None:
-        # A bus that reports its listeners records what it takes in.
+        # A bus that reports its listeners also records the messages that it receives.
         self._recorded.add(record.actor)
 
     @fold.on(fold.at_bus(Op.SUBMIT))
@@ -277,7 +279,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         if record.actor != records.BUS:
             return
         passage.offered += 1
-        # The link does not say to which stub of a node it belongs.
+        # The record of the link does not name the node's stub.
         stub = next((stub for stub, times in passage.arrived.items() if times > 0), None)
         if stub is not None:
             passage.arrived[stub] -= 1
@@ -297,11 +299,11 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         listings = list(self.process.listeners.of(records.BUS, record.to or "")).count(listener)
         most = max(passage.admitted * max(listings, 1), passage.refusals, 1)
         if listener == _FOREIGN:
-            # Once for each domain with a subscriber.
+            # One delivery for each domain with a subscriber is allowed.
             most = max(most, passage.targets)
         stub = listener.removeprefix(records.MINI_BUS)
         if _PROTOSTUB in stub:
-            # A message that a direct link gives back goes by another route.
+            # A message that a direct link returns is sent by another route.
             most += passage.returned(self._ended)
         # Deliveries to stubs of links are judged by what the stubs send.
         if passage.given[listener] > most and not records.is_p2p_end(stub):
@@ -361,7 +363,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
             passage.taken.get((f"{records.MINI_BUS}{stub}", stub), 0),
         )
         if sent and sent + passage.waiting[stub] >= taken:
-            # A message that a link did not write waits again.
+            # A message that a link did not send is queued again.
             passage.sent[stub] = sent - 1
         passage.waiting[stub] += 1
 
@@ -372,8 +374,8 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     @fold.on(fold.msg(Op.DROP, Op.DENY))
     def take_end(self, record: TraceLine) -> None:
         passage, stub = self._passage(record), record.actor.removeprefix(_STUB)
-        # A message that a stub itself sent is dropped before it is recorded as read; one it read
-        # and was given to send is dropped in place of sending it.
+        # If the stub itself had sent the message, the drop precedes the record of its receipt;
+        # otherwise the stub drops the message instead of sending it.
         is_sent = passage.sent.get(stub, 0) >= passage.taken.get(
             (f"{records.MINI_BUS}{stub}", stub), 0
         )
@@ -383,14 +385,14 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
     @fold.on(fold.msg(Op.SYNTH, Op.RELAY))
     def take_answer(self, record: TraceLine) -> None:
         request = self._known(record.ref)
-        # The refusal of what was not admitted is the result of the submission: no listener has it.
+        # If a request was not admitted, its sender gets the refusal directly, not by a listener.
         is_given = request is None or request.admitted > 0
         if record.op == Op.RELAY:
             self._passage(record).is_answered = True
         elif record.actor == records.BUS:
             passage = self._passage(record)
             passage.made += is_given
-            # A request that comes again and again is refused as often, alike.
+            # A request that is repeated gets an equal refusal each time.
             passage.refusals += 1
         if request is not None:
             request.is_answered = True
@@ -399,7 +401,7 @@ class Passed(fold.ProcessClaim, claims=("I-T11", "I-T12")):
         self.report_break(record, "no second copy of what came once", claim="I-T11")
 
     def _forget(self) -> None:
-        """Forget the oldest half of the messages, except those that have not ended yet."""
+        """Forget the oldest half of the messages, except queued and incomplete ones."""
         for mid in list(self._passages)[: records.Recent.limit // 2]:
             passage = self._passages.pop(mid)
             if passage.waiting.total() or passage.lack(self._recorded):
@@ -421,10 +423,10 @@ class GivenOnce(
     is_forgetful=True,
     tables=(records.LISTENERS,),
 ):
-    """A listener gets an event or an answer once, even if it comes again by another path (I-T11).
+    """A listener gets an event or an answer once, even if it comes over two routes (I-T11).
 
-    A stub of direct links gets a message that goes by several of them once for each. Requests are
-    judged by `ExactlyOnce`.
+    A stub of direct links may get a message once for each link over which it is to be sent.
+    Requests are judged by `ExactlyOnce`.
     """
 
     _given: records.Recent[tuple[str, str], None]
@@ -453,15 +455,15 @@ class GivenOnce(
 
 
 _Sent: TypeAlias = tuple[str, fold.Evidence]
-"""A message that was sent."""
+"""Id of a message that was sent, with the evidence for it."""
 
 
 @fold.run_claim("I-L6", key=fold.GroupKey.PAIR)
 def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether each message between two processes by a session arrives there once (I-L6).
+    """Check that each message between two processes over a session arrives once (I-L6).
 
-    A link that ends loses the messages that were sent last: a message is lost if a later one by the
-    same link has arrived. Both processes must have whole traces, of all their runs.
+    A link that ends may lose the messages that were sent last: a message counts as lost only if a
+    later one over the same link has arrived. Both processes must have complete traces.
     """
     by_link: defaultdict[tuple[str, str, str], list[_Sent]] = defaultdict(list)
     arrivals: defaultdict[str, list[fold.Evidence]] = defaultdict(list)
@@ -474,7 +476,7 @@ def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
         elif op == Op.RCV:
             arrivals[mid].append(item)
         elif op == Op.DROP or times[mid]:
-            # A message that a link did not write waits again.
+            # A message that a link did not send is queued again.
             excused[mid] += 1
     *_, sender, receiver = items[-1].data
     # Stubs of other protocols do not record what they send.
@@ -498,7 +500,7 @@ def judge_arrivals(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
 def _sent_before(
     sent: Sequence[_Sent], times: Mapping[str, int], arrivals: Container[str]
 ) -> Iterator[_Sent]:
-    """Yield messages that a link sent before a message that was sent once and arrived."""
+    """Yield the messages that a link sent before another message that certainly arrived."""
     is_followed = False
     for mid, item in reversed(sent):
         if is_followed:
@@ -507,7 +509,7 @@ def _sent_before(
 
 
 class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
-    """A process hands over the messages that it sent and received by its sessions (I-L6)."""
+    """Evidence for I-L6: the messages that a process sent and received over its sessions."""
 
     _nodes: dict[str, str]
 
@@ -520,7 +522,7 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
     @fold.on(fold.msg(Op.XMIT, Op.RCV))
     def take_crossing(self, record: TraceLine) -> None:
         peer = self._other(record)
-        # Session control ends at the node's end of the link, which does not record it.
+        # Session control messages are handled by the node's link, which does not record them.
         is_control = any(
             is_node((end or "").removesuffix("/session")) for end in (record.from_, record.to)
         )
@@ -540,7 +542,7 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
 
     @property
     def _own(self) -> str:
-        """Return the address of this process."""
+        """The address of this process."""
         process = self.process
         return process.home or (message_node(process.domain) if process.domain else "")
 
@@ -549,7 +551,7 @@ class Crossed(fold.ProcessClaim, claims=("I-L6",), across=(judge_arrivals,)):
         self.process.hand_over(judge_arrivals, f"{sender} {receiver}", record, *data)
 
     def _other(self, record: TraceLine) -> str:
-        """Return the process at the other end of a session; empty: it is no session."""
+        """Return the process at the other end of the session of a record; empty: no session."""
         if record.stub is None:
             return self.process.sessions.get(record.link, "")
         if records.is_p2p_end(record.stub):

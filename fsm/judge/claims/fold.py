@@ -1,11 +1,11 @@
-"""The base of claims: judged by the records of one process, or by evidence of several.
+"""Base classes and decorators of claims, judged on one process or on evidence of several.
 
 A claim on one process declares the ids that it judges, where it applies (runtimes, message nodes,
 or both) and which records it needs. A claim that needs one record and the state of the process is a
 function (`check`). A claim that remembers earlier records is a class, a `ProcessClaim`, whose
-methods take records (`on`). At the end of the process it reports what never came.
+methods take records (`on`). At the end of the process it reports expected records that never came.
 
-What one process alone cannot decide is handed over as evidence under a key (a link, an object, a
+If one process alone cannot decide a claim, it provides evidence under a key (a link, an object, a
 pair of addresses): a `RunClaim` judges the evidence of all processes under one key.
 """
 
@@ -29,21 +29,21 @@ from specs.addresses.address import domain_of
 from specs.trace import BODIES, Kind, Op
 
 Datum: TypeAlias = str | int | float | None
-"""One value of evidence."""
+"""Value that is part of evidence."""
 
 
 @attrs.frozen(slots=True, order=True)
 class Finding:
-    """One violation of a claim.
+    """Violation of a claim by a record, or by a record that is missing.
 
     Attributes:
         claim: Id of the claim in `specs.claims.CLAIMS`.
         run: Run of the process.
         nodes: The processes whose traces show it; the first wrote the record.
-        ln: Number of the record that breaks the claim, or that the missing record should have
+        ln: Number of the record that violates the claim, or that the missing record should have
             followed.
         about: The message, address, link or object.
-        expected: What would have kept the claim, as half a sentence.
+        expected: The expected event, as half a sentence.
     """
 
     claim: str
@@ -55,7 +55,7 @@ class Finding:
 
 
 class GroupKey(StrEnum):
-    """The common key of the records that one claim reads."""
+    """Subject that all evidence or records have in common that a claim compares."""
 
     ENTITY = "entity"
     PROCESS = "runtime"
@@ -67,7 +67,7 @@ class GroupKey(StrEnum):
 
 
 class Place(StrEnum):
-    """The processes that a claim applies to."""
+    """Kind of process that a claim applies to."""
 
     ANY = "any process"
     RUNTIME = "a runtime"
@@ -76,7 +76,7 @@ class Place(StrEnum):
 
 @attrs.define(unsafe_hash=True)
 class Evidence:
-    """Evidence of one process, judged together with the evidence of others.
+    """Fact recorded by one process, to be judged together with facts of other processes.
 
     Attributes:
         fold: Name of the `RunClaim` that judges it.
@@ -96,7 +96,7 @@ class Evidence:
     data: tuple[Datum, ...]
 
     def breaks(self, claim: str, expected: str) -> Finding:
-        """Return the finding that the record of this evidence breaks a claim.
+        """Return a finding: the record of this evidence violates a claim.
 
         Args:
             claim: Id of the claim.
@@ -106,8 +106,10 @@ class Evidence:
 
 
 Whole: TypeAlias = AbstractSet[str | None]
-"""Runtimes of whose lives, however often they began anew, nothing is missing; None: nothing of
-message nodes, either. Nodes of groups by their ids."""
+"""Processes whose traces, over all their runs, are complete.
+
+Contains addresses of runtimes, ids of nodes in groups, and None if all message nodes' are.
+"""
 
 _JudgeKey: TypeAlias = Callable[[Sequence[Evidence], Whole], Iterator[Finding]]
 
@@ -118,7 +120,7 @@ class RunClaim:
 
     Attributes:
         claims: Ids of the claims.
-        key: What the evidence has in common.
+        key: Subject that the evidence has in common.
         judge: Yields the violations, given all evidence of one key: process by process, in the
             order of the records of each.
     """
@@ -129,12 +131,12 @@ class RunClaim:
 
     @property
     def name(self) -> str:
-        """The name under which evidence is handed over to it."""
+        """Name by which evidence refers to this claim."""
         return self.judge.__name__
 
 
 def run_claim(*claims: str, key: GroupKey) -> Callable[[_JudgeKey], RunClaim]:
-    """Declare that a function judges the evidence of all processes under one key."""
+    """Declare that a function judges claims by the evidence of all processes under one key."""
 
     def declare(judge: _JudgeKey) -> RunClaim:
         return RunClaim(claims, key, judge)
@@ -143,12 +145,14 @@ def run_claim(*claims: str, key: GroupKey) -> Callable[[_JudgeKey], RunClaim]:
 
 
 Sort: TypeAlias = tuple[str, str | None, bool, bool, bool]
-"""What decides which routes take a record: its kind and its name (`Route.names`); whether the
-Message BUS recorded it; whether it names both ends, and has the body."""
+"""Properties of a record on which its selection by a `Route` depends.
+
+Kind; name (`Route.names`); if the Message BUS recorded it; if it names both ends; if it has a body.
+"""
 
 
 def sort_of(record: TraceLine) -> Sort:
-    """Return the sort of a record."""
+    """Return the properties of a record by which routes select it."""
     kind, name = record.k, record.op
     if kind == Kind.STATE:
         name = record.machine if name == Op.STEP else None
@@ -160,13 +164,13 @@ def sort_of(record: TraceLine) -> Sort:
 
 @attrs.frozen
 class Route:
-    """A set of records: their kind, and a selection within it.
+    """Selection of records for a method of a claim: their kind and further properties.
 
     Attributes:
         kind: Field `k`.
         names: Operations; for the kind `state` machines, for `table` tables; empty: all.
         is_at_bus: Only messages that the Message BUS of the process recorded.
-        has_ends: Only messages whose record names both ends.
+        has_ends: Only messages whose record names sender and receiver.
         has_body: Only messages whose record has the body, redacted.
     """
 
@@ -177,7 +181,7 @@ class Route:
     has_body: bool = False
 
     def takes(self, sort: Sort) -> bool:
-        """Return whether records of a sort are in the set."""
+        """Return whether this route selects records with the given properties."""
         kind, name, *has = sort
         if kind != self.kind or (self.names and name not in self.names):
             return False
@@ -186,17 +190,17 @@ class Route:
 
 
 def at_bus(*ops: Op) -> Route:
-    """Select messages, with both ends, that the Message BUS of the process recorded."""
+    """Select messages, with sender and receiver, that the Message BUS of the process recorded."""
     return Route(Kind.MSG, frozenset(ops), is_at_bus=True, has_ends=True)
 
 
 def msg(*ops: Op) -> Route:
-    """Select messages, with both ends, by any actor."""
+    """Select messages, with sender and receiver, recorded by any component."""
     return Route(Kind.MSG, frozenset(ops), has_ends=True)
 
 
 def with_body(*ops: Op) -> Route:
-    """Select messages of the framework, by any actor, in a trace with bodies."""
+    """Select messages of the framework with bodies, recorded by any component."""
     return Route(Kind.MSG, frozenset(ops), has_ends=True, has_body=True)
 
 
@@ -206,22 +210,22 @@ def bodies_at_bus(*ops: Op) -> Route:
 
 
 def any_msg(*ops: Op) -> Route:
-    """Select messages by any actor, also if the record does not name both ends."""
+    """Select messages recorded by any component, also without sender or receiver."""
     return Route(Kind.MSG, frozenset(ops))
 
 
 def steps(*machines: str) -> Route:
-    """Select steps of machines."""
+    """Select state machine transitions of the given machines."""
     return Route(Kind.STATE, frozenset(machines))
 
 
 def rows(*tables: str) -> Route:
-    """Select changes of tables."""
+    """Select changes of the given tables."""
     return Route(Kind.TABLE, frozenset(tables))
 
 
 def others(kind: Kind, *ops: Op) -> Route:
-    """Select records of another kind."""
+    """Select records of a kind that has no other selecting function."""
     return Route(kind, frozenset(ops))
 
 
@@ -232,7 +236,7 @@ _DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
 
 
 def on(*routes: Route) -> Callable[[_M], _M]:
-    """Declare which records a method takes."""
+    """Declare which records are passed to a method."""
 
     def declared(method: _M) -> _M:
         _DECLARED[method] = routes
@@ -242,7 +246,7 @@ def on(*routes: Route) -> Callable[[_M], _M]:
 
 
 def methods_in(cls: type) -> Methods:
-    """Return the methods of a class that take records, each with its routes, in source order."""
+    """Return the methods of a class that handle records, with their routes, in source order."""
     return tuple(
         (name, _DECLARED[value])
         for name, value in vars(cls).items()
@@ -253,7 +257,7 @@ def methods_in(cls: type) -> Methods:
 _KNOWN: Final = frozenset(
     {records.SESSION, records.LINK_MACHINE, "stub_connection", "stub_deployment"}
 )
-"""The machines whose entities' states are tracked in each process."""
+"""Machines whose entities' present states are known in each process."""
 
 
 def _about(record: TraceLine) -> str:
@@ -261,16 +265,16 @@ def _about(record: TraceLine) -> str:
 
 
 class Process:
-    """The process whose records a claim reads.
+    """State of the process whose records a claim reads, rebuilt from earlier records.
 
     Attributes:
         home: Address of the runtime; None: it is a message node, or listeners are not recorded.
-        end: Its last record, if it ended orderly and no record is missing; set at the end.
-        listeners: The tables of its routers, as of the record that is being read.
+        end: Its last record, if it ended normally and no record is missing; set at the end.
+        listeners: The tables of its routers, at the record that is being read.
         has_bodies: Whether records of the framework's messages have bodies.
         links: Its table of direct links.
         stubs: Its table of stubs.
-        group: Name of the group of a message node; None: it is in none.
+        group: Name of the group of a message node; None: it is in no group.
         member: Its id in the group.
         sessions: Of a message node, the runtime whose session each link has; a closed link stays
             for `SLACK` seconds.
@@ -302,17 +306,17 @@ class Process:
         self._states: dict[tuple[str | None, str | None], str | None] = {}
 
     def part(self, name: str) -> str:
-        """Return the address of a part of the runtime, such as `registry`."""
+        """Return the address of a component of the runtime, such as `registry`."""
         return f"{self.home}/{name}"
 
     @property
     def domain(self) -> str | None:
-        """Domain of a message node, once a row of its components said so."""
+        """The domain of a message node; None until a record of its components reveals it."""
         return self._domain
 
     @on(rows())
     def take_row(self, record: TraceLine) -> None:
-        """Take a change of a table; runs before any claim."""
+        """Apply a recorded change of a table; called before any claim reads the record."""
         table = record.table
         if table == records.LISTENERS:
             self.listeners.take(record)
@@ -333,29 +337,29 @@ class Process:
 
     @on(others(Kind.START))
     def take_start(self, record: TraceLine) -> None:
-        """Take the first record; runs before any claim."""
+        """Read the first record of the trace; called before any claim reads the record."""
         self.has_bodies = record.kind == BODIES
 
     @on(msg(Op.RCV))
     def take_arrival(self, record: TraceLine) -> None:
-        """Note a message that came over a link; runs before any claim."""
+        """Remember a message that came over a link; called before any claim reads the record."""
         if record.mid is not None:
             self._arrived.setdefault(record.mid, record.ln)
 
     @on(others(Kind.SESSION))
     def take_session(self, record: TraceLine) -> None:
-        """Note that a link has the session of a runtime; runs before any claim."""
+        """Remember that a link has the session of a runtime; called before the claims."""
         self.sessions[record.link] = record.b or ""
 
     @on(steps(*_KNOWN))
     def take_step(self, record: TraceLine) -> None:
-        """Note the state of an entity; runs before any claim."""
+        """Remember the state of an entity; called before any claim reads the record."""
         is_session = record.machine == records.SESSION
         key = records.runtime_of_session(record) if is_session else records.split(record.key)[-1]
         self._states[record.machine, key] = record.new
 
     def state(self, machine: str, key: str | None) -> str | None:
-        """Return the state of an entity, or None if it is unknown.
+        """Return the last recorded state of an entity, or None if it is unknown.
 
         Args:
             machine: One of `stub_connection`, `stub_deployment`, `session`, `p2p_connection`.
@@ -365,7 +369,7 @@ class Process:
 
     @on(others(Kind.LINK, Op.CLOSE))
     def take_link_end(self, record: TraceLine) -> None:
-        """Note that a link has closed; runs before any claim."""
+        """Remember that a link has closed; called before any claim reads the record."""
         closed = self._closed
         while closed and closed[0][0] < record.t - records.SLACK:
             self.sessions.pop(closed.popleft()[1], None)
@@ -373,19 +377,19 @@ class Process:
             closed.append((record.t, record.link))
 
     def is_local(self, record: TraceLine) -> bool:
-        """Return whether a message began here: no record so far has it arrive by a link."""
+        """Return whether a message was made in this process: no record shows its arrival."""
         return self._arrived.get(record.mid or "", record.ln) >= record.ln
 
     def overdue(self, waiting: Iterable[TraceLine], seconds: float) -> Iterator[TraceLine]:
-        """Yield the waiting records that the process outlasted by a number of seconds."""
+        """Yield the records that are older than some seconds when the process ends normally."""
         return (record for record in waiting if self.is_over_since(record.t + seconds))
 
     def is_over_since(self, time: float) -> bool:
-        """Return whether the process ended orderly and after a time."""
+        """Return whether the process ended normally and after a time."""
         return self.end is not None and self.end.t > time
 
     def report_break(self, claim: str, record: TraceLine, expected: str, about: str = "") -> None:
-        """Report that a record breaks a claim.
+        """Add a finding: a record violates a claim.
 
         Args:
             claim: Id of the claim.
@@ -398,7 +402,7 @@ class Process:
         self.findings.append(finding)
 
     def hand_over(self, claim: RunClaim, key: str | None, record: TraceLine, *data: Datum) -> None:
-        """Hand evidence over to be judged with that of other processes under the same key.
+        """Provide evidence to be judged with that of other processes under the same key.
 
         Args:
             claim: The claim that judges the evidence.
@@ -420,7 +424,7 @@ class Process:
 def _fields_made_anew(
     _: type, fields: "list[attrs.Attribute[object]]"
 ) -> "list[attrs.Attribute[object]]":
-    """Give each field without a default an empty container of its type."""
+    """Return fields with defaults: an empty container of its type for each field without one."""
     return [
         field.evolve(default=attrs.Factory(_maker(field.type)))
         if field.default is attrs.NOTHING and field.name != "process"
@@ -435,23 +439,23 @@ def _maker(kind: object) -> Callable[[], object]:
 
 
 DECLARED: Final[list["Claim"]] = []
-"""Every claim on one process whose module was imported."""
+"""All claims on one process whose modules were imported."""
 
 
 @attrs.define(slots=False, eq=False)
 class ProcessClaim:
-    """Judges claims by the records of one process, each taken once, in order.
+    """Base class of claims that are judged by the records of one process, read once, in order.
 
     A subclass declares its memory as fields: containers, which are created for each process.
 
     Attributes:
         claims: Ids of the claims that it judges.
-        place: The processes that it applies to.
-        methods: The methods that take records, with their routes.
+        place: The kind of processes that it applies to.
+        methods: The methods that handle records, with their routes.
         process: The process whose records it reads.
-        across: The claims that judge the evidence that it hands over.
+        across: The claims that judge the evidence that it provides.
         is_forgetful: Whether it may begin at any record: it is decided by the records so far, and
-            unknown history breaks nothing. Then a process can judge itself by it.
+            unknown history causes no violation. Then a process can judge itself by it.
         tables: If it is forgetful, the tables of the process that it reads: a process that judges
             itself keeps no others.
     """
@@ -474,7 +478,7 @@ class ProcessClaim:
         is_forgetful: bool = False,
         tables: tuple[str, ...] = (),
     ) -> None:
-        """Declare a claim; its methods are called in the order in which they are written."""
+        """Register a claim; its methods are called in the order in which they are written."""
         super().__init_subclass__()
         cls.claims, cls.place, cls.across = claims, place, across
         cls.is_forgetful, cls.tables = is_forgetful, tables
@@ -486,7 +490,7 @@ class ProcessClaim:
     def report_break(
         self, record: TraceLine, expected: str, about: str = "", *, claim: str | None = None
     ) -> None:
-        """Report that a record breaks a claim; the only one of this class unless it is named.
+        """Add a finding: a record violates a claim of this class.
 
         Args:
             record: The record.
@@ -497,11 +501,11 @@ class ProcessClaim:
         self.process.report_break(claim or self.claims[0], record, expected, about)
 
     def end(self) -> None:
-        """Report records that never came; called once, after the last record."""
+        """Report expected records that never came; called once, after the last record."""
 
 
 Claim: TypeAlias = type[ProcessClaim]
-"""A claim on the records of one process; an instance, made with the process, judges them."""
+"""Class that judges claims on the records of one process; it has one instance per process."""
 
 
 def check(

@@ -1,9 +1,10 @@
-"""Claims on the nodes of one group: by themselves, and together (I-M7, I-M15..I-M18).
+"""Claims on the nodes of one group: each node alone, and all together (I-M7, I-M15..I-M18).
 
-The nodes of a domain that share an engine are one group. The trace of each node says which group it
-belongs to, at which revisions of the engine's rows it got its lease and its sessions, and which
-messages it carried to other nodes (`fsm.group.kinds.GroupTable`). Revisions order the actions of
-several nodes, so no claim compares their clocks. A node of no group hands nothing over.
+The nodes of a domain that share a store, the engine, form a group. The trace of each node names its
+group, the revisions of the engine's rows by which it got its lease and its sessions, and the
+messages that it exchanged with other nodes (`fsm.group.kinds.GroupTable`). Revisions order the
+actions of several nodes, so no claim compares their clocks. A node without a group provides no
+evidence.
 """
 
 import math
@@ -29,14 +30,14 @@ _MEMBERSHIP: Final = "group_membership"
 _ACTIVE: Final = "active"
 _SERVES: Final = frozenset({"member", "leaving"})
 _TO: Final = ">"
-"""Separates the ids of the two nodes in the name of the link between them."""
+"""Separator between the ids of two nodes in the name of the link between them."""
 
 _LEAST: Final = -1
-"""A number below each revision."""
+"""Number below each revision, for a node that knows no row."""
 
 
 def _is_between(record: TraceLine) -> bool:
-    """Return whether a message goes or comes by the link between two nodes."""
+    """Return whether a recorded message was sent or received over the link between two nodes."""
     return record.actor == MIRROR and _TO in (record.link or "")
 
 
@@ -44,11 +45,11 @@ def _is_between(record: TraceLine) -> bool:
 
 
 class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
-    """A node of a group opens sessions and serves them only while its lease runs (I-M15).
+    """A node of a group opens and serves sessions only while its lease is valid (I-M15).
 
-    A node notices the end of its lease by its own clock, however long it was suspended before. So a
-    node is wrong if it still serves some time after the first message that follows that end. A node
-    of no group traces no membership and is not judged.
+    A node notices the end of its lease by its own clock, even after it was suspended. So a
+    violation is reported only if it still serves some time after the first message that follows
+    that end. A node without a group records no membership and is not judged.
     """
 
     _is_out: bool = False
@@ -88,14 +89,14 @@ class MembersServe(fold.ProcessClaim, claims=("I-M15",)):
 
 @attrs.define
 class _Stay:
-    """The time in which one node has a session.
+    """Period in which one node has a session.
 
     Attributes:
         holder: Id and boot epoch of the node, and epoch of the session.
-        revision: Revision of the row by which the engine gave the session to the node.
+        revision: Revision of the row by which the shared store gave the session to the node.
         last: The last record in which the node served the session.
         known: Revision of a row that the node wrote some time before that record: earlier rows of
-            the engine had reached the node.
+            the shared store had reached the node.
     """
 
     holder: str
@@ -106,10 +107,10 @@ class _Stay:
 
 @fold.run_claim("I-M16", key=fold.GroupKey.SESSION)
 def judge_homes(items: Sequence[fold.Evidence], _whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether one node of a group at a time serves a session (I-M16).
+    """Check that only one node of a group at a time serves a session (I-M16).
 
-    A node knows that another node took over a session once it has itself written a later row, some
-    time before. Serving the session after that is of a stale epoch.
+    A node must know that another node took over a session once it has itself written a later row,
+    some time before. If it serves the session after that, it acts on an outdated epoch.
     """
     stays = sorted(items, key=_in_turn)
     for index, item in enumerate(stays):
@@ -135,7 +136,7 @@ def _number(revision: fold.Datum) -> int:
 class HomeServed(
     fold.ProcessClaim, claims=("I-M16",), place=fold.Place.NODE, across=(judge_homes,)
 ):
-    """A node of a group serves only the sessions that the engine assigns to it (I-M16)."""
+    """A node of a group serves only the sessions that the shared store assigns to it (I-M16)."""
 
     _stays: dict[str, _Stay]
     _written: deque[tuple[float, int]]
@@ -148,7 +149,7 @@ class HomeServed(
             self._written.append((record.t, record.version))
 
     def _look_known(self, now: float) -> None:
-        """Update the latest row whose predecessors by other nodes must have arrived."""
+        """Update the revision up to which rows of other nodes must have arrived by now."""
         while self._written and self._written[0][0] <= now - records.SLACK:
             self._known = self._written.popleft()[1]
 
@@ -196,7 +197,7 @@ class HomeServed(
 
 @fold.run_claim("I-M7", key=fold.GroupKey.SESSION)
 def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether a runtime gets messages only by the node it subscribed at (I-M7).
+    """Check that a runtime gets messages only from the node at which it subscribed (I-M7).
 
     A session that moves has to subscribe again. Messages that waited for it at the old node are
     still its own.
@@ -218,7 +219,7 @@ def judge_subscriptions(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterat
 class SubscribedHere(
     fold.ProcessClaim, claims=("I-M7",), place=fold.Place.NODE, across=(judge_subscriptions,)
 ):
-    """A session of a group gets messages for its subscriptions from its present node (I-M7)."""
+    """A runtime in a group gets messages only from the node at which it subscribed (I-M7)."""
 
     _homes: dict[str, int]
     _subscribed: set[tuple[str, str]]
@@ -267,13 +268,13 @@ class SubscribedHere(
 
 @fold.run_claim("I-M17", key=fold.GroupKey.MESSAGE)
 def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether a runtime gets one copy of a message for each of its arrivals (I-M17).
+    """Check that a runtime gets a message only as often as the message arrived (I-M17).
 
-    A message comes by a link, from a log, or from a node that has not recorded that it sent it. A
-    copy that a link did not write, and that waits again, was not given. A message carried to
-    another node for its subscribers may come again, from its new node, to a subscriber that had it
-    and has moved. Not judged are messages that a process without a whole trace had a part in, and
-    messages that no link brought: a node made them.
+    A message arrives over a link, from a log, or from a node that has not recorded that it sent the
+    message. A copy that a link did not send, and that is queued again, was not delivered. A message
+    sent to another node for its subscribers may come again, from its new node, to a subscriber that
+    had it and has moved. Some messages are not judged: those that a process with an incomplete
+    trace handled, and those that a node made itself.
     """
     arrivals, is_published = 0, False
     carried, deliveries = Counter[tuple[str, str]](), Counter[tuple[str, str]]()
@@ -304,7 +305,7 @@ def judge_copies(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[
 class CopiesGiven(
     fold.ProcessClaim, claims=("I-M17",), place=fold.Place.NODE, across=(judge_copies,)
 ):
-    """A node of a group hands over arrivals of messages and their deliveries by runtime (I-M17)."""
+    """Evidence for I-M17: a node's arrivals of messages and their deliveries to runtimes."""
 
     _given: records.Lasting[tuple[str | None, str], None]
 
@@ -338,19 +339,18 @@ class CopiesGiven(
 
 
 _Copy: TypeAlias = tuple[str, str]
-"""A message, and the only runtime that is to get it, if it is for a single one."""
+"""Id of a message, and the runtime that is to get it; empty: the message is for several."""
 
 
 @fold.run_claim("I-M18", key=fold.GroupKey.LINK)
 def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether messages between nodes of a group arrive there, in order, once (I-M18).
+    """Check that messages between nodes of a group arrive, in order, once (I-M18).
 
-    A message may be lost if one of both nodes lost the engine meanwhile, by its own clock; or if
-    the sender answered or counted it after all; or if the receiver counted it because it came too
-    late or the receiver had no lease. A receiver may have got a message before it lost the engine
-    and take it in afterwards, by less than a lease. The messages that were sent last may be under
-    way. Losses, and messages that nobody has sent, are judged only if the trace of the sender is
-    whole.
+    A message may be lost if one of both nodes lost the shared store meanwhile, by its own clock; or
+    if the sender answered it or recorded its loss; or if the receiver recorded that it came too
+    late or without a lease. A receiver may have got a message before it lost the shared store and
+    process it afterwards, by less than a lease. The messages that were sent last may be under way.
+    Losses, and messages without a sender, are judged only if the trace of the sender is complete.
     """
     sent = [item for item in items if item.data[0] == Op.XMIT]
     arrivals = [item for item in items if item.data[0] == Op.RCV]
@@ -366,7 +366,7 @@ def judge_carried(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator
     former: fold.Evidence | None = None
     for item in arrivals:
         copy = _copy_of(item)
-        # It is not recorded which copy arrived of a message that was sent again.
+        # If a message was sent again, no record says which copy arrived.
         index = next((place for place in indices[copy] if place > last_index), None)
         if index is not None:
             is_known = former is not None and not _is_excused(outages, former, item, GROUP_LEASE)
@@ -387,7 +387,7 @@ def _is_excused(
     until: fold.Evidence,
     before: float = 0.0,
 ) -> bool:
-    """Return whether a node lost the engine between two of its records, or shortly around.
+    """Return whether a node lost the shared store between two of its records, or around them.
 
     Args:
         outages: Evidence that nodes lost the engine.
@@ -412,7 +412,7 @@ def _copy_of(item: fold.Evidence) -> _Copy:
 class SentBetween(
     fold.ProcessClaim, claims=("I-M18",), place=fold.Place.NODE, across=(judge_carried,)
 ):
-    """A node of a group hands over the messages it sent to and got from other nodes (I-M18)."""
+    """Evidence for I-M18: the messages that a node exchanged with other nodes of its group."""
 
     _links: dict[str, None]
     _sent: records.Lasting[str, set[str]]

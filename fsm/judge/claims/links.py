@@ -1,7 +1,7 @@
 """Claims on direct links: their states, their routes and their traffic (I-P4..I-P22).
 
-An end of a link is an entity `own runtime|remote runtime|role|address of the end`. Its steps
-are judged by the replay of its machine.
+Each of the two runtimes of a link has an entity with key `own runtime|remote runtime|role|address`.
+Its transitions are judged by the replay of its machine.
 """
 
 from collections import Counter, defaultdict
@@ -26,7 +26,7 @@ _HANDLER: Final = "handler"
 def check_link_is_live(process: fold.Process, record: TraceLine) -> None:
     """Check that a link carries messages only while it is live (I-P14).
 
-    The messages that set a link up do not go over it before that, either (I-P13).
+    The messages that set up a link must not be sent over the link before that, either (I-P13).
     """
     if process.state(records.LINK_MACHINE, record.stub) in {None, records.LIVE}:
         return
@@ -43,7 +43,7 @@ def _is_signalling(record: TraceLine) -> bool:
 
 @fold.run_claim("I-P15", "I-P16", key=fold.GroupKey.LINK)
 def judge_link(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether a direct link brings each message (I-P15), with the same content (I-P16)."""
+    """Check that a direct link brings each message (I-P15), with the same content (I-P16)."""
     sent = {item.data[1:3]: item.data[3:5] for item in items if item.data[0] == Op.XMIT}
     for item in items:
         op, seq, runtime, mid, digest, is_direct = item.data
@@ -59,7 +59,7 @@ def judge_link(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.F
 
 @fold.run_claim("I-P16", key=fold.GroupKey.MESSAGE)
 def judge_content(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether a message arrives by a session of a node as it was sent (I-P16)."""
+    """Check that a message arrives over a node's session as it was sent (I-P16)."""
     at_process: defaultdict[str, set[fold.Datum]] = defaultdict(set)
     sent = {item.data[1] for item in items if item.data[0] == Op.XMIT} - {None}
     for item in items:
@@ -78,9 +78,9 @@ def judge_content(items: Sequence[fold.Evidence], _: fold.Whole) -> Iterator[fol
 
 
 class LinkOrder(fold.ProcessClaim, claims=("I-P15", "I-P16"), across=(judge_link, judge_content)):
-    """Each direction of a link brings what was sent, in order, once (I-P15), unchanged (I-P16).
+    """Each direction of a link brings the messages in order, once (I-P15), unchanged (I-P16).
 
-    The numbers are judged here; `judge_link` and `judge_content` compare both ends.
+    The numbers are judged here; `judge_link` and `judge_content` compare sender and receiver.
     """
 
     _last: Counter[tuple[str | None, str | None]]
@@ -138,7 +138,7 @@ class SilentAfterClose(fold.ProcessClaim, claims=("I-P21",)):
 
 
 class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
-    """A receiver gets a request once, by however many routes it was sent (I-P22).
+    """A receiver gets a request once, even if it was sent over several routes (I-P22).
 
     A message to all observers of an object goes to the stub of its links once for each link.
     """
@@ -158,13 +158,13 @@ class ExactlyOnce(fold.ProcessClaim, claims=("I-P22",)):
 
 
 def _is_carried(record: TraceLine) -> bool:
-    """Return whether a stub of direct links gets a message to carry it for others."""
+    """Return whether a stub of direct links gets a message in order to send it to others."""
     stub = (record.listener or "").removeprefix("minibus:")
     return records.is_p2p_end(stub) and not is_below(record.to or "", stub)
 
 
 class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
-    """A link is live, then the bus listens, then the handler's bus, then it is a route (I-P17)."""
+    """A link becomes a route only after it is live and both buses have listeners (I-P17)."""
 
     _lived: set[str]
 
@@ -186,7 +186,7 @@ class RegistrationOrder(fold.ProcessClaim, claims=("I-P17",)):
 
 @fold.check("I-P18", on=fold.others(Kind.RESOLVE, Op.DONE))
 def check_routers_know_route(process: fold.Process, record: TraceLine) -> None:
-    """Check that a handler's end is a route only if both routers know it (I-P18)."""
+    """Check that a handler's side of a link is a route only if both routers know it (I-P18)."""
     end, listeners = record.result or "", process.listeners
     if not records.is_connection(end):
         return
@@ -196,7 +196,7 @@ def check_routers_know_route(process: fold.Process, record: TraceLine) -> None:
 
 
 class Unbind(fold.ProcessClaim, claims=("I-P19",)):
-    """A link that is over leaves no listener (I-P19)."""
+    """A link that has ended leaves no listener (I-P19)."""
 
     _gone: dict[str, TraceLine]
 
@@ -216,7 +216,7 @@ class Unbind(fold.ProcessClaim, claims=("I-P19",)):
 
 @fold.run_claim("I-P4", key=fold.GroupKey.LINK)
 def judge_openings(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether a link that stays open at one end was opened at the other (I-P4)."""
+    """Check that a link that stays open in one runtime was opened in the other (I-P4)."""
     ends = {item.data[0] for item in items}
     for item in items:
         home, peer, lasted = item.data
@@ -227,10 +227,11 @@ def judge_openings(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterato
 
 
 class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
-    """A link that stays open at one end was opened at the other, too (I-P4).
+    """A link that stays open in one runtime was opened in the other, too (I-P4).
 
-    The end that is proven first is alone while the other waits for the last message of the proof.
-    Processes have clocks of their own, so which end closed the link first is not judged.
+    During the proof of keys, one runtime opens the link while the other waits for the last message
+    of the proof. Processes have different clocks, so which runtime closed the link first is not
+    judged.
     """
 
     _opened: dict[str | None, tuple[TraceLine, float | None]]
@@ -254,7 +255,7 @@ class Agreement(fold.ProcessClaim, claims=("I-P4",), across=(judge_openings,)):
 
 @fold.run_claim("I-P5", key=fold.GroupKey.PAIR)
 def judge_sides(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether each handler's end of a link has a requester's end (I-P5)."""
+    """Check that each handler's side of a link has a requester in the other runtime (I-P5)."""
     requesters = {item.data[1] for item in items if item.data[0] == _REQUESTER}
     for item in items:
         role, _, remote = item.data
@@ -264,7 +265,7 @@ def judge_sides(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[f
 
 @fold.check("I-P5", on=fold.steps(records.LINK_MACHINE), across=(judge_sides,))
 def report_side(process: fold.Process, record: TraceLine) -> None:
-    """Hand over that a process has an end of a link (I-P5)."""
+    """Provide evidence that a process has one side of a link (I-P5)."""
     own, remote, role, *_ = [*records.split(record.key), "", "", ""]
     if record.old == ABSENT and role in {_REQUESTER, _HANDLER}:
         pair = " ".join(sorted((own, remote)))
@@ -272,7 +273,7 @@ def report_side(process: fold.Process, record: TraceLine) -> None:
 
 
 class UniquePair(fold.ProcessClaim, claims=("I-P6",), is_forgetful=True):
-    """Two runtimes have one link open at a time (I-P6)."""
+    """Two runtimes have at most one link open at a time (I-P6)."""
 
     _opened: dict[str | None, str | None]
 
@@ -295,9 +296,9 @@ _Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 
 
 class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
-    """No requester is made for a runtime while another one connects to it (I-P7).
+    """A runtime makes no second requester while one connects to the same runtime (I-P7).
 
-    A handler has one end for each remote runtime (I-P8).
+    A handler has at most one link to each remote runtime (I-P8).
     """
 
     _busy: _Busy
@@ -318,7 +319,7 @@ class OneAtATime(fold.ProcessClaim, claims=("I-P7", "I-P8"), is_forgetful=True):
 
 
 class SimultaneousOpen(fold.ProcessClaim, claims=("I-P20",), is_forgetful=True):
-    """If both runtimes ask for a link, that of the smaller one comes up (I-P20).
+    """If both runtimes request a link, the smaller runtime's link becomes live (I-P20).
 
     The other runtime's link may come up if the smaller runtime has yielded; it resumes when the
     smaller runtime's link has failed.

@@ -1,8 +1,8 @@
-"""Claims on a message node: its deliveries, and the requests that runtimes make to it.
+"""Claims on a message node: its deliveries, and the requests that runtimes send to it.
 
-Claims I-M5..I-M14: to whom the node delivers a message, in which order, and in whose name. Claims
-I-A4..I-A6 and I-G2..I-G6 are about addresses and registrations: they read bodies of requests and
-answers, so they are judged where a trace has bodies.
+Claims I-M5..I-M14: to whom the node delivers a message, in which order, and from which address.
+Claims I-A4..I-A6 and I-G2..I-G6 are about addresses and registrations: they read bodies of requests
+and answers, so they are judged if a trace has bodies.
 """
 
 import math
@@ -31,8 +31,8 @@ _ACTIVE: Final = "active"
 class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
     """A message is delivered to all subscribers of its target except its sender (I-M5).
 
-    Messages about children go back to their author, too; the node of another domain may be one more
-    receiver.
+    Messages about children are sent to their author, too; the node of another domain may be an
+    additional receiver.
     """
 
     _subscribers: defaultdict[str, set[str]]
@@ -60,7 +60,7 @@ class FanOutExact(fold.ProcessClaim, claims=("I-M5",)):
 
 
 class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
-    """A session that has unsubscribed gets no later message but its own (I-M7).
+    """A session that has unsubscribed from an address gets no later messages to it (I-M7).
 
     The subscriptions of a session end with it. Messages that wait for it then may follow it to
     another node.
@@ -106,7 +106,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
             self.report_break(record, "nothing of what it unsubscribed")
 
     def _left_since(self, sent: TraceLine) -> float:
-        """Return when the receiver left the target; infinity: it did not, or is its owner."""
+        """Return at which record the receiver unsubscribed; infinity: it may get messages."""
         peer, to = self._peers.get(sent.link, sent.listener), sent.to or ""
         if peer is None or is_below(to, peer) or self.process.owners.get(entity_of(to)) == peer:
             return math.inf
@@ -114,7 +114,7 @@ class NoneAfterUnsubscribe(fold.ProcessClaim, claims=("I-M7",)):
 
 
 class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
-    """Each answer of a back end is to a question, and there is one answer (I-M11)."""
+    """A back end gives one answer to each request, and none without a request (I-M11)."""
 
     _asked: set[records.Key]
 
@@ -130,7 +130,7 @@ class RelayFidelity(fold.ProcessClaim, claims=("I-M11",)):
 
 
 class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
-    """A part of a node answers from the address that was asked (I-M13)."""
+    """A component of a node answers from the address to which the request was sent (I-M13)."""
 
     _parts: set[str | None]
     _asked: records.Recent[str | None, str | None]
@@ -153,7 +153,7 @@ class WhoAnswers(fold.ProcessClaim, claims=("I-M13",), place=fold.Place.NODE):
 
 
 class OrderPerObject(fold.ProcessClaim, claims=("I-M14",), place=fold.Place.NODE):
-    """Changes of one object leave to each receiver in the order of their arrival (I-M14).
+    """Changes of an object are sent to each receiver in the order of their arrival (I-M14).
 
     A link to another node of the domain serves several receivers: one runtime, or all runtimes that
     subscribe there.
@@ -186,11 +186,11 @@ _ALLOCATION: Final = "/address-allocation"
 _REGISTRY: Final = "domain://registry."
 _STATUS: Final = "/registration"
 _REPORTED: Final = {State.LIVE.value: "live", State.LASTING.value: "live"}
-"""Names under which statuses are reported, where they differ from their own."""
+"""Names under which states of records are reported, if they differ from the state's name."""
 
 
 class _OpenRequests:
-    """Requests that a message node took, kept until they are answered."""
+    """Requests that a message node received, kept until they are answered."""
 
     def __init__(self) -> None:
         self._open: dict[str, TraceLine] = {}
@@ -199,7 +199,7 @@ class _OpenRequests:
         self._open[record.mid or ""] = record
 
     def granted(self, answer: TraceLine) -> TraceLine | None:
-        """Return the request of a final answer if the answer grants it, or None."""
+        """Remove and return the request that a final answer grants; None: the answer refuses it."""
         if (answer.code or 0) < Code.OK:
             return None
         request = self._open.pop(answer.ref or "", None)
@@ -280,12 +280,12 @@ class AddressRequests(fold.ProcessClaim, claims=("I-A4", "I-A5", "I-A6"), place=
 class RecordRequests(
     fold.ProcessClaim, claims=("I-G2", "I-G3", "I-G4", "I-G5", "I-G6"), place=fold.Place.NODE
 ):
-    """Records are their owners' (I-G2), true (I-G6), and confirmed before they are found (I-G3).
+    """Records are their owners' (I-G2), true (I-G6), and confirmed before others read them (I-G3).
 
     Records are live as long as they are refreshed (I-G4), and each change is reported (I-G5).
-    Registrations, refreshes and reports by another node of the domain are judged there. A node that
-    starts has the addresses of its earlier process before its registry starts: that process has
-    confirmed their records.
+    Registrations, refreshes and reports by another node of the domain are judged in that node's
+    trace. A node restores the addresses of its earlier process before its registry starts: that
+    process has confirmed their records.
     """
 
     _asked: _OpenRequests
@@ -373,7 +373,7 @@ class RecordRequests(
             self._expires[url] = expires
 
     def _overdue(self, url: str, now: float) -> None:
-        """Note a record that was live for longer than it was valid."""
+        """Report a record that stayed live longer than it was valid."""
         fresh, status = self._fresh.get(url), self._statuses.get(url, "")
         expires = self._expires.get(url, REGISTRATION_EXPIRES)
         if fresh is not None and status in _REPORTED and now - fresh.t > expires + records.SLACK:
@@ -407,7 +407,7 @@ def _inner(body: Body) -> Body:
 
 
 def _records(body: Body) -> Iterator[str]:
-    """Yield the addresses of the records in an answer."""
+    """Yield the addresses of the registry records in an answer's body."""
     value = body.get("value")
     for row in value if isinstance(value, list) else [value]:
         url = row.get("url") if isinstance(row, Mapping) else None

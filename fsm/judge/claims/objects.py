@@ -1,8 +1,8 @@
 """Claims on data objects: writers, contents, children and observers (I-D1..I-D12).
 
-The copy of an observer is an entity `object|observer`, and so is its subscription at the reporter.
-Observers that the reporter admits without asking are rows of the table `guests`: the object, the
-observer or `public`, and the owner of the row.
+The copy of an observer is an entity with key `object|observer`, and so is its subscription at the
+reporter. Observers that the reporter admits without asking are rows of the table `guests`: the
+object, the observer or `public`, and the owner of the row.
 """
 
 import math
@@ -23,7 +23,7 @@ _SUBSCRIPTION: Final = "/subscription"
 _PUBLIC: Final = "public"
 _INVITED: Final = "invited"
 _FIRST: Final = 1
-"""First version of an object of which this process recorded all changes."""
+"""First version of an object; if it is recorded, this process recorded all versions."""
 
 _MACHINE: Final = "object_subscription"
 _ACTIVE: Final = "active"
@@ -33,7 +33,7 @@ _SNAPSHOT: Final = "snapshot"
 _Row: TypeAlias = tuple[str | None, str | None]
 _WRITTEN: Final = fold.others(Kind.OBJ, Op.WRITE)
 _WRITING: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
-"""Verbs of requests to a sync manager that write an object, or delete an attribute of it."""
+"""Types of requests to a sync manager that write an object, or delete an attribute of it."""
 
 
 def _take_row(table: set[_Row], record: TraceLine) -> None:
@@ -47,10 +47,10 @@ def _is_accepted(record: TraceLine) -> bool:
 
 
 class NoLostWindow(fold.ProcessClaim, claims=("I-D6",), place=fold.Place.RUNTIME):
-    """An observer is subscribed to changes before it has the object (I-D6).
+    """An observer is subscribed to changes before it gets the object (I-D6).
 
-    So no change is lost in between: the reporter's end adds the observer before it answers, and the
-    observer's end has the listener before it asks.
+    So no change is lost in between: the reporter's runtime adds the observer before it answers, and
+    the observer's runtime has the listener before it sends the request.
     """
 
     _observers: set[_Row]
@@ -141,7 +141,7 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
                 self.report_break(record, "the reporter to have let it in", claim="I-D9")
 
     def _may_observe(self, url: str, observer: str, why: str | None) -> bool:
-        """Return whether an observer may be accepted; a consent of the reporter counts once."""
+        """Return whether an observer may be accepted; each consent of the reporter counts once."""
         if why == _INVITED:
             return (url, observer) in self._rows
         if why == _PUBLIC:
@@ -152,13 +152,13 @@ class Guests(fold.ProcessClaim, claims=("I-D9", "I-D11"), place=fold.Place.RUNTI
 
 @fold.run_claim("I-D2", "I-D4", key=fold.GroupKey.OBJECT)
 def judge_values(items: Sequence[fold.Evidence], whole: fold.Whole) -> Iterator[fold.Finding]:
-    """Judge whether an observer has the reporter's versions (I-D2), with their values (I-D4).
+    """Check that observers have the reporter's versions (I-D2), with their values (I-D4).
 
     If an observer has two successive versions, the reporter wrote the versions between them.
     Versions before the first write in the reporter's traces are unknown.
 
-    If two write one version differently, the order of the writes cannot be read from the names of
-    their runs, which are times of different clocks: that of the smaller node is taken as right.
+    If two processes write one version differently, their order is unknown, since the names of their
+    runs are times of different clocks: the write of the smaller node is taken as right.
     """
     values: dict[fold.Datum, fold.Datum] = {}
     written = [item for item in items if item.data[0] != Op.APPLY]
@@ -197,9 +197,9 @@ def _version(item: fold.Evidence) -> int:
 
 @fold.check("I-D2", "I-D4", on=fold.others(Kind.OBJ, Op.WRITE, Op.APPLY), across=(judge_values,))
 def report_value(process: fold.Process, record: TraceLine) -> None:
-    """Collect a traced version and value of an object for claims about all copies (I-D2, I-D4).
+    """Provide a version and value of an object as evidence about all copies (I-D2, I-D4).
 
-    When all copies are equal is not judged, as each process has a clock of its own.
+    The time at which all copies are equal is not judged, as each process has its own clock.
     """
     writer = process.home if record.op == Op.WRITE else record.by
     data = record.op, record.version, record.digest, writer
@@ -207,9 +207,9 @@ def report_value(process: fold.Process, record: TraceLine) -> None:
 
 
 class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
-    """A deleted object does not change and gets no observers (I-D8).
+    """A deleted object does not change any more and gets no observers (I-D8).
 
-    A busy bus takes messages late that it was given before the object was deleted.
+    A busy bus may be late to process messages that were submitted before the object was deleted.
     """
 
     _gone: dict[str | None, float]
@@ -239,11 +239,11 @@ class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
 
 
 class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
-    """A child belongs to its creator, who alone changes it and numbers his own children (I-D10).
+    """A child belongs to its creator, which alone changes and numbers its children (I-D10).
 
-    A child is `object|creator#number`, as it is named at the reporter's end. A message that a
-    creator sends by a direct link is for the sync manager alone, which knows the observers; the
-    repetition, by a link, of a message that a node has brought before is no delivery.
+    Records name a child `object|creator#number`. A message that a creator sends over a direct link
+    is delivered only to the sync manager, which knows the observers; if a message came over a node
+    before, its repetition over a link is not delivered.
     """
 
     _last: dict[tuple[str, str], int]
@@ -282,11 +282,11 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
 
 
 class AskedWrites(fold.ProcessClaim, claims=("I-D1", "I-D2"), place=fold.Place.RUNTIME):
-    """An object is written while the bus has a request of its reporter for the write (I-D1).
+    """An object is written only while a request of its reporter to write is open (I-D1).
 
     A request is open from its delivery to the sync manager until the sync manager has answered it.
-    Requests are recorded if hops are: then a write has a digest. Versions rise by one (I-D2), also
-    for an object without observers.
+    Requests are recorded only in a trace with message records: then a write has a digest. Versions
+    rise by one (I-D2), also for an object without observers.
     """
 
     _open: dict[str | None, str | None]

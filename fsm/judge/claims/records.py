@@ -1,4 +1,4 @@
-"""Questions that several claims ask of a record, and tables kept while records are read."""
+"""Helpers of the claims: properties of trace records, and tables rebuilt from records."""
 
 from collections.abc import Collection, Hashable, Sequence
 from functools import lru_cache
@@ -15,21 +15,21 @@ from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 
 RECENT: Final = 20_000
-"""Number of messages that a claim remembers at a time; older ones are unknown (ours)."""
+"""Number of messages that a claim remembers; older ones are treated as unknown (our choice)."""
 
 _ALL: Final = "*"
 _NOBODY: Final[Sequence[str]] = ()
 
 
 class Listeners:
-    """The `listeners` tables of one process, one for each router that reports its table."""
+    """Listeners by address of each router of a process, rebuilt from records of table changes."""
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[str, list[str]]] = {}
         self._unclear: dict[tuple[str, str], set[str]] = {}
 
     def take(self, record: TraceLine) -> None:
-        """Take a change of these tables."""
+        """Apply a recorded change of a listeners table."""
         table = self._tables.setdefault(record.actor, {})
         listener = record.val or ""
         if record.op == Op.ADD:
@@ -38,7 +38,7 @@ class Listeners:
             self._remove(record, row, listener)
 
     def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
-        """Remove one listener of a name; if there are others, the record does not say which."""
+        """Remove one listener of an address; several equal ones make the order unclear."""
         row.remove(listener)
         key = record.actor, record.key or ""
         if listener in row:
@@ -59,7 +59,7 @@ class Listeners:
         return not self._unclear.get((router, address))
 
     def knows(self, router: str) -> bool:
-        """Return whether a router reports its table; a router in another process does not."""
+        """Return whether a router's listeners are recorded in this trace."""
         return router in self._tables
 
     def of(self, router: str, address: str) -> Sequence[str]:
@@ -72,11 +72,11 @@ class Listeners:
         return self._tables.get(router, {}).get(address, _NOBODY)
 
     def of_all(self, router: str) -> Sequence[str]:
-        """Return the listeners to everything at a router."""
+        """Return the listeners to all addresses at a router."""
         return self.of(router, _ALL)
 
     def has(self, router: str, listener: str) -> bool:
-        """Return whether a listener listens to any address.
+        """Return whether a listener is registered for any address at a router.
 
         Args:
             router: The bus.
@@ -91,7 +91,7 @@ _V = TypeVar("_V")
 
 
 class Recent(dict[_K, _V]):
-    """What is known of recent messages, by key; `forget` keeps the keys that were added last.
+    """Facts about recent messages, by key; `forget` keeps the keys that were added last.
 
     A judge calls `forget` now and then, so its memory does not grow with the trace.
     """
@@ -99,36 +99,36 @@ class Recent(dict[_K, _V]):
     limit: ClassVar[int] = RECENT
 
     def add(self, key: _K, value: _V) -> bool:
-        """Add a key; return whether it is new."""
+        """Add a key with a value; return False if the key is known already."""
         if key in self:
             return False
         self[key] = value
         return True
 
     def forget(self) -> None:
-        """Remove the oldest keys if there are twice as many as should be kept."""
+        """Remove the oldest keys if the table has twice its intended size."""
         if len(self) >= 2 * self.limit:
             for key in list(islice(self, len(self) - self.limit)):
                 del self[key]
 
 
 class Lasting(Recent[_K, _V]):
-    """Like `Recent`, for claims that an unknown message breaks: more messages are kept."""
+    """Like `Recent`, but larger, for claims that would report a forgotten message as violation."""
 
     limit = 10 * RECENT
 
 
 class Rows(dict[str, Sequence[str]]):
-    """A table with one row for each key, each row split into words.
+    """Table of a process, rebuilt from records of its changes; each row is split into words.
 
     Attributes:
-        before: The words that the row changed last had before.
+        before: The former words of the row that was changed last.
     """
 
     before: Sequence[str] = _NOBODY
 
     def take(self, record: TraceLine) -> None:
-        """Take a change of this table."""
+        """Apply a recorded change of this table."""
         key = record.key or ""
         self.before = self.words(key)
         if record.op == Op.DEL:
@@ -137,7 +137,7 @@ class Rows(dict[str, Sequence[str]]):
             self[key] = (record.val or "").split()
 
     def words(self, key: str) -> Sequence[str]:
-        """Return the words of a row."""
+        """Return the words of the row with a key; empty: no such row."""
         return self.get(key, _NOBODY)
 
 
@@ -145,41 +145,41 @@ _SHARED: Final = frozenset({"changes", "subscription"})
 """Last segments of addresses that several components may listen to."""
 
 BUS: Final = "bus"
-"""Name of the actor that routes between sandboxes of a runtime, or for sessions of a node."""
+"""Component name of the router: a runtime's Message BUS, or the bus of a node."""
 
 MANAGER: Final = "sm"
 
 SYNC_MANAGERS: Final = frozenset({"sync-manager", "sm"})
-"""The listeners of the actor `sm`, the sync manager: in programs, and in web pages."""
+"""Names under which the sync manager listens: in Python programs, and in web pages."""
 
 MINI_BUS: Final = "minibus:"
-"""The actor that serves the data objects of a runtime; its registry has lists of its own."""
+"""Prefix of the listener name of a MiniBUS, which connects a sandbox to the bus."""
 
 LISTENERS: Final = "listeners"
 SESSION: Final = "session"
 
 LASTING: Final = frozenset({"open", "detached"})
-"""The states of a session that is not over."""
+"""States of a session that has not ended."""
 
 LINK_MACHINE: Final = "p2p_connection"
 LIVE: Final = "live"
 RESPONSE: Final = MessageType.RESPONSE.value
 
 SLACK: Final = 5.0
-"""Tolerance for a loaded machine, in seconds (ours)."""
+"""Tolerated delay in seconds for a loaded machine (our choice)."""
 
 _TOLERANCE: Final = 0.001
-"""Tolerance for the reading of a clock, in seconds (ours)."""
+"""Tolerated error in seconds when a clock is read (our choice)."""
 
 _DRIFT: Final = 0.0002
-"""Largest relative error of a clock that is slewed (ours; a quartz alone has a quarter of it)."""
+"""Largest relative error of a clock that is adjusted (our choice; four times that of a quartz)."""
 
 Key: TypeAlias = tuple[str, str, int]
-"""Sender, receiver and id of a request."""
+"""Identity of a request: sender, receiver and id."""
 
 
 def has_waited(seconds: float, wait: float) -> bool:
-    """Return whether a time is as long as a wait, within the accuracy of clocks.
+    """Return whether a duration is as long as a required wait, within the accuracy of clocks.
 
     Args:
         seconds: The time that has passed.
@@ -189,40 +189,40 @@ def has_waited(seconds: float, wait: float) -> bool:
 
 
 def split(key: str | None) -> list[str]:
-    """Return the parts of a key or a value, which are joined by `|`."""
+    """Return the parts of a record's key or value, which are joined by `|`."""
     return (key or "").split("|")
 
 
 def runtime_of_session(step: TraceLine) -> str:
-    """Return the runtime whose session made a step."""
+    """Return the runtime of the session that made a recorded transition."""
     _, runtime, *_ = [*split(step.key), ""]
     return runtime
 
 
 def is_answer(record: TraceLine) -> bool:
-    """Return whether a record is of an answer."""
+    """Return whether a recorded message is an answer."""
     return record.type == RESPONSE
 
 
 def is_final(record: TraceLine) -> bool:
-    """Return whether a record is of an answer that ends its request."""
+    """Return whether a recorded message is an answer that ends its request."""
     return record.type == RESPONSE and (record.code or 0) >= FIRST_FINAL
 
 
 @lru_cache(maxsize=4096)
 def is_shared(to: str) -> bool:
-    """Return whether components here and elsewhere may listen to one address (C-81)."""
+    """Return whether components of several runtimes may listen to one address (C-81)."""
     return last_segment(to) in _SHARED or "/children/" in to
 
 
 @lru_cache(maxsize=4096)
 def is_p2p_end(address: str) -> bool:
-    """Return whether an address is one of a P2P stub, or of a handler's end of one link."""
+    """Return whether an address belongs to a P2P stub, or to a handler's side of one link."""
     return match_form("PX", address) is not None
 
 
 def of_creator(record: TraceLine) -> bool:
-    """Return whether a message is from a creator to the address of children."""
+    """Return whether a recorded message about a child object was sent by the child's creator."""
     to = record.to or ""
     return CHILDREN in to and not is_answer(record) and record.from_ != parent_of(to)
 
@@ -230,8 +230,8 @@ def of_creator(record: TraceLine) -> bool:
 def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
     """Return the listeners of a message's target that should get the message.
 
-    A message of a creator about children that came by a link is for the sync manager alone; no link
-    brings it to others, since the object reports it.
+    A message of a creator about its child that came over a link is for the sync manager only; no
+    link brings it to others, since the object's reporter distributes it.
 
     Args:
         record: The admission of the message.
@@ -246,24 +246,24 @@ def heard_by(record: TraceLine, listeners: Collection[str]) -> set[str]:
 
 @lru_cache(maxsize=4096)
 def is_connection(address: str) -> bool:
-    """Return whether an address is one of a handler's end of one link."""
+    """Return whether an address belongs to a handler's side of one link."""
     return match_form("PC", address) is not None
 
 
 def is_p2p_link(record: TraceLine) -> bool:
-    """Return whether a record says that a direct link came or went."""
+    """Return whether a record says that a direct link was opened or closed."""
     return record.k == Kind.LINK and record.kind == "p2p"
 
 
 def key_of(record: TraceLine) -> Key:
-    """Return the key of the request that a message is, or answers."""
+    """Return sender, receiver and id of the request that a message is, or that it answers."""
     from_, to = record.from_ or "", record.to or ""
     ends = (to, from_) if record.type == RESPONSE else (from_, to)
     return *ends, record.id or 0
 
 
 def expects_answer(record: TraceLine) -> bool:
-    """Return whether a record is of a request that needs exactly one final answer."""
+    """Return whether a recorded message is a request that needs exactly one final answer."""
     return _expects_answer(record.type or "", record.to or "")
 
 
@@ -274,5 +274,5 @@ def _expects_answer(kind: str, to: str) -> bool:
 
 
 def addresses_in(value: Json) -> list[str]:
-    """Return the addresses in a list of a body; empty if the value is no list of addresses."""
+    """Return the addresses in a list of a message body; empty if the value is no list."""
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []

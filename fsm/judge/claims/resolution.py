@@ -1,7 +1,8 @@
-"""Claims on the routes that a runtime's registry finds, and on the changes it announces.
+"""Claims on the routes that a runtime's registry finds, and on the changes that it announces.
 
-Claims I-R1..I-R9, I-C1 and I-C5. A row of `stubs` is the address of a stub and its state. A
-row of `p2p` is the state of a link, the address of its stub, and the address bound to it.
+Claims I-R1..I-R9, I-C1 and I-C5. A row of the table `stubs` contains the address of a stub and its
+state. A row of the table `p2p` contains the state of a link, the address of its stub, and the
+address bound to it.
 """
 
 from collections import Counter
@@ -36,7 +37,7 @@ _STUB: Final = "stub:"
 
 
 class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
-    """Changes of another registry arrive only between subscription and unsubscription (I-C1)."""
+    """Changes of another registry arrive only while this runtime has subscribed to them (I-C1)."""
 
     _asked: records.Recent[records.Key, str | None]
     _followed: set[str | None]
@@ -66,7 +67,7 @@ class Window(fold.ProcessClaim, claims=("I-C1",), place=fold.Place.RUNTIME):
 
 
 class TornDown(fold.ProcessClaim, claims=("I-C5",)):
-    """After the last link to it has ended, a registry's changes have no followers (I-C5)."""
+    """After its last link has ended, a registry has no listeners for its changes (I-C5)."""
 
     _rows: dict[tuple[str | None, str | None], TraceLine]
     _alone_since: float | None = None
@@ -95,20 +96,20 @@ class TornDown(fold.ProcessClaim, claims=("I-C5",)):
 
 @fold.check("I-R1", on=_DONE, is_forgetful=True)
 def check_service_route(process: fold.Process, record: TraceLine) -> None:
-    """Services are reached by a node, never by a peer (I-R1)."""
+    """Check that services are reached through a node, never through a peer (I-R1)."""
     if records.is_p2p_end(record.result or "") and is_backend(record.to or ""):
         process.report_break("I-R1", record, "a node's stub")
 
 
 class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
-    """Only a live link is a route (I-R2), and then the preferred one (I-R3); else the node (I-R4).
+    """Only live links are routes (I-R2), preferred to the node (I-R3), which is a fallback (I-R4).
 
-    The registry says which entity is bound to which runtime. The steps of a stub say whether a link
-    to that runtime, or the stub of the node, is live; the registry may learn it a little later. A
-    message whose sender demands the node, or a link, takes that route.
+    The registry's table says which entity is bound to which runtime. The transitions of a stub say
+    whether a link to that runtime, or the stub of the node, is live; the registry may learn of them
+    a little later. If its sender demands the node, or a link, a message takes that route.
     """
 
-    # For each end of a link: the other runtime, the state, and the time of its last step.
+    # By address of a link: the other runtime, the state, the time of the last transition.
     _ends: dict[str, tuple[str, str | None, float]]
 
     @fold.on(fold.steps(records.LINK_MACHINE))
@@ -117,12 +118,12 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
         self._ends[end] = remote, record.new, record.t
 
     def _is_live(self, end: str, row: Sequence[str], now: float) -> bool:
-        """Return whether a link is live by its steps, and by its row except for a short time."""
+        """Return whether a link is live by its transitions, and, after a short time, by its row."""
         _, state, since = self._ends.get(end, ("", None, now))
         return state == records.LIVE and (row[0] == records.LIVE or now > since + records.SLACK)
 
     def _is_route(self, end: str, now: float) -> bool:
-        """Return whether traced steps say that a link is live, or its row does and it just was."""
+        """Return whether a link is live by its transitions, or was live by its row a moment ago."""
         _, state, since = self._ends.get(end, ("", None, now))
         rows = ([*row[:2]] for row in self.process.links.values())
         return state == records.LIVE or (
@@ -153,7 +154,7 @@ class LinkRoutes(fold.ProcessClaim, claims=("I-R2", "I-R3", "I-R4")):
 def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
     """Check that a runtime's message goes to a node of the target's domain or its own (I-R5).
 
-    An answer may go back by the node that has brought its request.
+    An answer may be sent back over the node that delivered its request.
     """
     runtime, own_domain = process.sessions.get(record.link, ""), process.domain
     if own_domain is None or scheme_of(runtime) != RUNTIME_SCHEME or records.is_answer(record):
@@ -164,7 +165,7 @@ def check_node_is_right(process: fold.Process, record: TraceLine) -> None:
 
 
 class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, tables=("stubs",)):
-    """No second stub is deployed for one domain while the first still is deployed (I-R6)."""
+    """No second stub is deployed for a domain while the first is being deployed (I-R6)."""
 
     _flying: dict[str, str]
 
@@ -181,7 +182,7 @@ class SingleFlight(fold.ProcessClaim, claims=("I-R6",), is_forgetful=True, table
 
 
 class Termination(fold.ProcessClaim, claims=("I-R7",)):
-    """A search for a route ends in time: with a route, or without one (I-R7)."""
+    """A search for a route ends within the time limit, with or without a route (I-R7)."""
 
     _looking: dict[str, TraceLine]
 
@@ -200,17 +201,17 @@ class Termination(fold.ProcessClaim, claims=("I-R7",)):
 
 
 class FallbackKeeps(fold.ProcessClaim, claims=("I-R9",)):
-    """A message that could not go by a link goes by the node, once for each request (I-R9).
+    """A message that no link could carry is sent over the node, once for each request (I-R9).
 
-    A message to all followers of an object goes by the node and by links, so each of those links
-    may have the node carry it once more. A request may be repeated while it waits for the node:
-    each copy is sent, whether it waits at the stub or before it. A stub that waits for the disk, or
-    for a login, takes no message out of its mailbox meanwhile.
+    A message to all followers of an object is sent over the node and over links, so each of those
+    links may cause one more send over the node. A request may be repeated while it waits for the
+    node: each copy is sent. A stub that waits for the disk, or for a login, takes no message out of
+    its mailbox meanwhile.
     """
 
     _waiting: Counter[tuple[str, str | None]]
     _queued: Counter[str | None]
-    # Number of copies that stubs were given and have neither sent nor queued.
+    # Number of copies that stubs have received, but neither sent nor queued yet.
     _unread: records.Recent[str | None, int]
     _copies: records.Lasting[str | None, int]
     _sent: records.Recent[str | None, Counter[tuple[str | None, ...]]]

@@ -1,8 +1,8 @@
 """Claims on a runtime: the states of its stubs, and its reports to others.
 
-Claims I-S3..I-S9 accompany the steps of stubs, which the machines judge. Claims I-C2, I-C4, I-C6,
-I-P9, I-P10, I-R8 and I-S11 are about what is live in the runtime and how its links are set up. They
-read bodies, so they are judged where a trace has bodies.
+Claims I-S3..I-S9 are about messages that belong to state machine transitions of stubs. Claims I-C2,
+I-C4, I-C6, I-P9, I-P10, I-R8 and I-S11 are about the addresses that are live in the runtime, and
+about the setup of its links. They read message bodies, so they are judged if a trace has bodies.
 """
 
 from collections import Counter, defaultdict
@@ -39,7 +39,7 @@ def check_status_address(process: fold.Process, record: TraceLine) -> None:
 
 
 class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
-    """Each change of a stub's state is announced once, and nothing else is (I-S4)."""
+    """Each change of a stub's state is announced once, and no other event is announced (I-S4)."""
 
     _steps: dict[str | None, list[TraceLine]]
     _events: Counter[str | None]
@@ -51,7 +51,7 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
 
     @fold.on(fold.steps(records.LINK_MACHINE))
     def take_link(self, record: TraceLine) -> None:
-        # A handler announces all its links under its own address.
+        # A handler announces the states of all its links under its own address.
         end = records.split(record.key)[-1].partition("/conn/")[0]
         self._steps.setdefault(end, []).append(record)
 
@@ -77,7 +77,7 @@ class EventForChange(fold.ProcessClaim, claims=("I-S4",)):
 
 
 class TableAgrees(fold.ProcessClaim, claims=("I-S5",)):
-    """The registry's table has the state of each stub that its events say, in order (I-S5)."""
+    """The registry's table has the states of each stub that its events report, in order (I-S5)."""
 
     _states: defaultdict[str, list[str]]
     _reached: Counter[str]
@@ -127,10 +127,10 @@ def check_session_is_open(process: fold.Process, record: TraceLine) -> None:
 
 
 class QueueOrder(fold.ProcessClaim, claims=("I-S9",)):
-    """Messages that wait for a stub leave in their order, and not too many wait (I-S9).
+    """Messages that wait for a stub leave in order, and their number is limited (I-S9).
 
-    In a session that its node has started empty, renewals go first: requests of the runtime to
-    parts of its node. The other messages follow, in their order.
+    If the node has opened an empty session, renewals are sent first: requests of the runtime to
+    components of its node. The other messages follow, in order.
     """
 
     _waiting: defaultdict[str, dict[str, bool]]
@@ -191,7 +191,7 @@ _CHANGES: Final = "/registry/changes"
 
 
 class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUNTIME):
-    """A runtime reports everything that is live in it (I-C2), and nothing else (I-C4)."""
+    """A runtime reports all addresses that are live in it (I-C2), and no others (I-C4)."""
 
     _own: set[str]
     _ever: set[str]
@@ -207,7 +207,7 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
             return
         snapshot = self._missing.pop(key, None)
         if snapshot is not None and record.t > snapshot.t + records.SLACK:
-            # Otherwise it was about to leave: its row goes last.
+            # A component whose row is removed soon after the snapshot was about to leave.
             self._incomplete(snapshot, key)
         self._ever.add(key)
         change = self._own.add if record.op == Op.ADD else self._own.discard
@@ -259,9 +259,9 @@ class Published(fold.ProcessClaim, claims=("I-C2", "I-C4"), place=fold.Place.RUN
 
 
 class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
-    """Reports of another runtime about an address alternate between arrival and departure (I-C6).
+    """Another runtime reports arrival and departure of an address alternately (I-C6).
 
-    A report may overtake a list that was requested before it, and holds besides the list.
+    A report may arrive before a list that was requested earlier, and then overrides the list.
     """
 
     _asked: dict[str, tuple[str, dict[str, bool]]]
@@ -301,7 +301,7 @@ class Announced(fold.ProcessClaim, claims=("I-C6",), place=fold.Place.RUNTIME):
 
 
 class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.RUNTIME):
-    """A stub can be reached before a record (I-P9) or an invitation (I-P10) names it."""
+    """A stub is reachable before a registry record (I-P9) or an invitation (I-P10) names it."""
 
     _asked: dict[str, list[str]]
     _paths: set[str]
@@ -341,7 +341,7 @@ class PathsFirst(fold.ProcessClaim, claims=("I-P9", "I-P10"), place=fold.Place.R
 
 
 class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
-    """An entity bound to a link was reported by a record or over the link (I-R8)."""
+    """An entity bound to a link was reported by a registry record or over the link (I-R8)."""
 
     _known: defaultdict[str, set[str]]
 
@@ -373,7 +373,7 @@ class Bound(fold.ProcessClaim, claims=("I-R8",), place=fold.Place.RUNTIME):
 
 @fold.check("I-S11", on=fold.bodies_at_bus(Op.SUBMIT), place=fold.Place.RUNTIME)
 def check_status_names_runtime(process: fold.Process, record: TraceLine) -> None:
-    """Check that a status names a runtime if and only if it is a direct link's (I-S11)."""
+    """Check that exactly the status events of direct links name a remote runtime (I-S11)."""
     stub = record.from_ or ""
     if record.to != f"{stub}/status":
         return

@@ -1,9 +1,10 @@
-"""Claims on a node: its sessions, its addresses, and the messages it admits.
+"""Claims on a node: its sessions, its addresses, and the messages it accepts from links.
 
 Claims I-M1..I-M4, I-M8, I-M12, I-K4, I-A1..I-A7 and I-X2.
 
-A session is an entity `node|runtime`, and `node|runtime|n` the n-th time. A record of the session
-names its link. The tables of a node are empty at its end (I-X2).
+A session is an entity with the key `node|runtime`; the n-th session of a runtime has the key
+`node|runtime|n`. A record of the session names its link. The tables of a node are empty at its end
+(I-X2).
 """
 
 from collections import defaultdict
@@ -55,7 +56,7 @@ class SessionFirst(fold.ProcessClaim, claims=("I-M1",)):
 
 
 class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
-    """A runtime's session has one open link: an older one is closed (I-M2)."""
+    """A runtime's session has at most one open link: older links are closed (I-M2)."""
 
     _states: dict[str | None, str | None]
     _links: dict[str | None, str | None]
@@ -97,13 +98,13 @@ class OnePerRuntime(fold.ProcessClaim, claims=("I-M2",), is_forgetful=True):
 
 @fold.check("I-M3", on=fold.rows(_ALLOC))
 def check_owner_keeps_addresses(process: fold.Process, record: TraceLine) -> None:
-    """Check that a runtime that is away keeps the addresses it owns (I-M3)."""
+    """Check that a runtime with a detached session keeps its addresses (I-M3)."""
     if record.op == Op.DEL and process.state(records.SESSION, record.val) == "detached":
         process.report_break("I-M3", record, f"{record.val} to keep it while it is away")
 
 
 class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
-    """Addresses of a session send nothing after its end (I-M4)."""
+    """No message is sent over the links of a session after its end (I-M4)."""
 
     _runtimes: dict[str, str | None]
 
@@ -120,7 +121,7 @@ class NothingAfterClose(fold.ProcessClaim, claims=("I-M4",)):
 
 
 class PolicyOnce(fold.ProcessClaim, claims=("I-M8",), place=fold.Place.NODE):
-    """A node decides once about each message that arrives (I-M8).
+    """A node judges each message that arrives only once by its policies (I-M8).
 
     The arrival of messages about the session itself is not recorded, so they are not counted.
     """
@@ -167,7 +168,7 @@ _GIVEN_ONCE: Final = {
 
 
 class Fresh(fold.ProcessClaim, claims=("I-A1", "I-S6"), is_forgetful=True):
-    """An address is given once (I-A1), also one of a stub (I-S6)."""
+    """An address is allocated only once (I-A1), and so is the address of a stub (I-S6)."""
 
     _given: set[tuple[str | None, str | None]]
 
@@ -182,7 +183,7 @@ class Fresh(fold.ProcessClaim, claims=("I-A1", "I-S6"), is_forgetful=True):
 
 @fold.check("I-A2", "I-A3", on=fold.any_msg(Op.ADMIT), place=fold.Place.NODE)
 def check_sender_is_allocated(process: fold.Process, record: TraceLine) -> None:
-    """Check that a sender is allocated (I-A2), to the session by which it sends (I-A3)."""
+    """Check that a sender's address is allocated (I-A2), to the session that sends (I-A3)."""
     domain, by, from_ = process.domain, record.by, record.from_ or ""
     if domain is None or by is None or records.is_answer(record):
         return
@@ -212,18 +213,18 @@ class LateReleases(fold.ProcessClaim, claims=("I-A7",)):
     @fold.on(fold.rows(_ALLOC))
     def take_allocation(self, record: TraceLine) -> None:
         if record.op != Op.DEL:
-            # The session has come back, perhaps at another node of the domain.
+            # The session is open again, perhaps at another node of the domain.
             self._ended.pop(record.val, None)
         elif record.t - self._ended.get(record.val, record.t) > records.SLACK:
             self.report_break(record, f"a release soon after {record.val} had left")
 
 
 class FalseLasting(fold.ProcessClaim, claims=("I-A7",)):
-    """A record that outlives its session was registered in upstream's form (I-A7).
+    """A registry record that outlives its session was registered in upstream's form (I-A7).
 
-    Any other record is left in the state live, in which an entity may not end
-    (`fsm.machines.registration`). For a record kept from before the node started, the registering
-    session is unknown.
+    Any other record ends in the state live, in which an entity may not end
+    (`fsm.machines.registration`). If a record was restored at the start of the node, the session
+    that registered it is unknown.
     """
 
     _upstream: set[str | None]

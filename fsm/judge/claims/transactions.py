@@ -1,7 +1,7 @@
 """Claims on transactions: requests of a runtime's own components, and their answers (I-T1..I-T10).
 
-A request is identified by its ends and its id. The same request may be made again after it has
-ended; then the step of its transaction leaves `[*]`.
+A request is identified by sender, receiver and id. The same request may be made again after it has
+ended; then the transition of its state machine leaves `[*]`.
 """
 
 from collections import Counter, defaultdict
@@ -42,9 +42,9 @@ class Match(fold.ProcessClaim, claims=("I-T1",), place=fold.Place.RUNTIME):
 
 
 class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
-    """A request made here gets a final answer before the wait for it is over (I-T3).
+    """A request made in this runtime gets a final answer within the time limit (I-T3).
 
-    Each attempt has a wait of its own, and there are at most `MAX_ATTEMPTS`.
+    Each attempt has its own time limit, and at most `MAX_ATTEMPTS` are made.
 
     Attributes:
         refused: Requests that the process refused when it ended: the requester is gone by then.
@@ -94,7 +94,7 @@ class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
                 self.report_break(request, f"a final answer within {REPLY_TIMEOUT:g} s")
 
     def answers_missing(self) -> list[TraceLine]:
-        """Return requests without a recorded final answer, though the process ended orderly."""
+        """Return requests without a recorded final answer, though the process ended normally."""
         if self.process.end is None:
             return []
         requests = (request for request, _ in self._waiting.values())
@@ -104,7 +104,7 @@ class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
 class GivenAnswers(
     fold.ProcessClaim, claims=("I-T2", "I-T4"), place=fold.Place.RUNTIME, is_forgetful=True
 ):
-    """A request gets one final answer, or one from each receiver (I-T2).
+    """A request gets only one final answer, or one from each receiver (I-T2).
 
     No provisional answer follows a final one (I-T4).
     """
@@ -133,9 +133,9 @@ class GivenAnswers(
 
 
 class Timeouts(fold.ProcessClaim, claims=("I-T5", "I-T6"), place=fold.Place.RUNTIME):
-    """The router answers 408 only after a whole wait without a sign of life (I-T6).
+    """The router answers 408 only after a whole waiting time without any answer (I-T6).
 
-    An answer after that is not delivered (I-T5).
+    An answer after the 408 is not delivered (I-T5).
     """
 
     _over: records.Recent[records.Key, str | None]
@@ -193,7 +193,7 @@ class IdMonotone(fold.ProcessClaim, claims=("I-T7",), place=fold.Place.RUNTIME):
 
 
 class RetryIdentity(fold.ProcessClaim, claims=("I-T8",)):
-    """A component that sends the same request again sends the same content (I-T8)."""
+    """A request that a component sends again has the same content (I-T8)."""
 
     _known: records.Recent[records.Key, str]
 
@@ -207,13 +207,13 @@ class RetryIdentity(fold.ProcessClaim, claims=("I-T8",)):
 
 
 class Conservation(fold.ProcessClaim, claims=("I-T9",)):
-    """An admitted message goes on, is answered, or is dropped with a reason (I-T9).
+    """An admitted message is delivered, sent, answered, or dropped with a reason (I-T9).
 
     A queued message is released, answered or dropped, and none is released twice.
     """
 
     _admitted: dict[str, TraceLine]
-    # A message that came twice may wait twice: only the receiver knows that they are the same.
+    # A message that came twice may wait twice: only the receiver recognises the duplicate.
     # A queue does not see the answer to its request, so it may still release the request.
     _queued: defaultdict[tuple[str | None, str], list[TraceLine]]
     _settled: records.Lasting[str | None, None]

@@ -1,1 +1,1 @@
-"""Machines of data objects: reporting, observing, children."""
+"""State machines of data objects: subscriptions, copies, invitations."""

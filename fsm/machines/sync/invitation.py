@@ -1,9 +1,9 @@
-"""The invitation of an observer (protocol page 03, section 3.3).
+"""State machine of an invitation to observe a data object (protocol page 03, section 3.3).
 
-One entity per object and invited observer (SYN-04, SYN-05, M-33, M-34, I-D11): the sync manager of
-the reporter keeps it from sending the invitation to the observer's final answer. Silence
-is not a refusal here: the reporter is notified of the missing answer. Each provisional answer
-begins the wait anew.
+Each pair of object and invited observer has one entity (SYN-04, SYN-05, M-33, M-34, I-D11): the
+sync manager of the reporter keeps it from sending the invitation to the observer's final answer.
+Silence is not a refusal here: the reporter is notified of the missing answer. Each provisional
+answer restarts the timer.
 """
 
 from enum import StrEnum
@@ -13,7 +13,7 @@ from fsm.table import Deadline, Table, Transition
 
 
 class State(StrEnum):
-    """The states of an invitation."""
+    """State of an invitation."""
 
     SENT = "sent"
     ACCEPTED = "accepted"
@@ -22,7 +22,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of an invitation."""
+    """Event that changes the state of an invitation."""
 
     SEND = "send"
     PROVISIONAL = "provisional"
@@ -69,4 +69,4 @@ INVITATION: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-D8", "I-D9", "I-D11"),
 )
-"""The invitation of an observer."""
+"""State machine of an invitation to observe a data object."""

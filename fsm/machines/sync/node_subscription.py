@@ -1,13 +1,13 @@
-"""A runtime's subscription of an address at a message node (protocol page 03, section 3.3).
+"""State machine of a runtime's subscription to an address at a message node (page 03, section 3.3).
 
-One entity per address and runtime (MN-14..MN-17, M-01..M-05, M-35, M-37, M-44, I-M5..I-M7): what
-is sent to the address is delivered to the runtime as well. It ends when the runtime
-unsubscribes, when its session is over, or when the address is released.
+Each pair of address and runtime has one entity (MN-14..MN-17, M-01..M-05, M-35, M-37, M-44,
+I-M5..I-M7): messages to the address are delivered to the runtime as well. The subscription ends
+when the runtime unsubscribes, when its session is over, or when the address is released.
 
-The drawing knows no consent. Where the address is a part of another session's object, the path
-is set before its owner was asked (SC-30): it is held, and nothing is delivered, until the
-owner consents. A refusal removes it; after leaving or expulsion (M-43, M-45) it is held (S3).
-The path of whose lease is over is held again, too, and then removed: perhaps no observer is there.
+The drawing has no consent. If the address is a part of another session's object, the subscription
+is set before the object's owner was asked (SC-30): it is held, and nothing is delivered, until the
+owner consents. A refusal removes it; after leaving or expulsion (M-43, M-45) it is held (S3). When
+the lease of the last observer is over, it is held, too, and then removed.
 """
 
 from enum import StrEnum
@@ -17,7 +17,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a subscription at the node."""
+    """State of a subscription at the node."""
 
     HELD = "held"
     ACTIVE = "active"
@@ -25,7 +25,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a subscription."""
+    """Event that changes the state of a subscription."""
 
     SUBSCRIBE = "subscribe"
     UNSUBSCRIBE = "unsubscribe"
@@ -88,4 +88,4 @@ NODE_SUBSCRIPTION: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-M3", "I-M5", "I-M6", "I-M7"),
 )
-"""A runtime's subscription of an address at a message node."""
+"""State machine of a runtime's subscription to an address at a message node."""

@@ -1,17 +1,18 @@
-"""An observer's subscription of a data object (protocol page 03, section 3.3).
+"""State machine of an observer's subscription of a data object (protocol page 03, section 3.3).
 
-One entity per object and observer (SYN-10..SYN-12, SYN-20, SYN-22, M-38, M-39, M-43, M-47): the
-sync manager of the reporter keeps it. An observer that was invited is accepted unasked;
-of any other the reporter is asked, and its silence is a refusal. An object that goes
-ends it: an active observer is notified first (SC-34).
+Each pair of object and observer has one entity (SYN-10..SYN-12, SYN-20, SYN-22, M-38, M-39, M-43,
+M-47) in the sync manager of the reporter. An observer that was invited is accepted without asking
+the reporter. The reporter decides about any other observer; if it does not answer, the observer is
+refused. The deletion of the object ends the subscription: an active observer is notified first
+(SC-34).
 
-The last message of an observer may be lost, and it may end without one. So a grant is a
-lease: it lasts some seconds, from its beginning or its last renewal on. An observer of
-upstream knows of no lease, and is granted none: its subscription lasts until it leaves.
+The last message of an observer may be lost, and it may end without one. So a subscription is
+granted as a lease: it lasts some seconds from its beginning or its last renewal. An observer of
+upstream's form knows no leases and gets none: its subscription lasts until it leaves.
 
-A runtime's registry keeps one per registry that follows what lives there, over a direct
-link (P2P-23..26, M-08..M-10, SC-18, I-C1, I-C5): its list is one more object, itself the
-reporter; what must be decided is whether the link becomes live, and with the link it ends.
+A runtime's registry has a subscription of each remote registry that follows its entries over a
+direct link (P2P-23..26, M-08..M-10, SC-18, I-C1, I-C5). Then the list of entries is the object, and
+the registry its reporter. It is accepted when the link becomes live, and ends with the link.
 """
 
 from enum import StrEnum
@@ -21,7 +22,7 @@ from fsm.table import Deadline, Origin, Table, Transition
 
 
 class State(StrEnum):
-    """The states of a subscription at the reporter."""
+    """State of a subscription at the reporter."""
 
     REQUESTED = "requested"
     ACTIVE = "active"
@@ -30,7 +31,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a subscription."""
+    """Event that changes the state of a subscription."""
 
     REQUEST = "request"
     ACCEPT = "accept"
@@ -89,4 +90,4 @@ OBJECT_SUBSCRIPTION: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-D4", "I-D6", "I-D7", "I-D8", "I-D9"),
 )
-"""An observer's subscription of a data object."""
+"""State machine of an observer's subscription of a data object."""

@@ -1,14 +1,14 @@
-"""An observer's copy of a data object (protocol page 03, section 3.3).
+"""State machine of an observer's copy of a data object (protocol page 03, section 3.3).
 
-One entity per object and observer (SYN-11..SYN-17, M-36..M-41, M-47, I-D3..I-D5, I-D8). Nothing is
-applied before the snapshot; a change that comes earlier is kept for it. Then strictly
-version by version: the next one is applied, one that the copy has already changes
-nothing, and one that is too new shows that a change was lost: the copy is stale until
-the whole object was read again.
+Each pair of object and observer has one entity (SYN-11..SYN-17, M-36..M-41, M-47, I-D3..I-D5,
+I-D8). No change is applied before the snapshot; a change that comes earlier is kept. Then changes
+are applied strictly version by version: the next one is applied, an older one is ignored, and a
+version that is too high shows that a change was lost: the copy is stale until the whole object was
+read again.
 
-A runtime's registry keeps one per registry that it follows over a direct link (P2P-23..26,
-SC-18, I-C3). A list has no versions, and its link loses nothing: what comes before the list
-is kept for it, the rest is applied as it comes, and it ends with the link.
+A runtime's registry has a copy of each remote registry's list that it follows over a direct link
+(P2P-23..26, SC-18, I-C3). Such a list has no versions, and its link loses nothing: changes that
+come before the list are kept, later ones are applied at once, and the copy ends with the link.
 """
 
 from enum import StrEnum
@@ -18,7 +18,7 @@ from fsm.table import Deadline, Origin, Table, Transition, unless, when
 
 
 class State(StrEnum):
-    """The states of a copy."""
+    """State of a copy."""
 
     SYNCING = "syncing"
     LIVE = "live"
@@ -27,7 +27,7 @@ class State(StrEnum):
 
 
 class Trigger(StrEnum):
-    """The triggers of a copy."""
+    """Event that changes the state of a copy."""
 
     OBSERVE = "observe"
     SNAPSHOT = "snapshot"
@@ -39,10 +39,10 @@ class Trigger(StrEnum):
 
 
 class Condition(StrEnum):
-    """Conditions on a change's version, compared with the copy's."""
+    """Condition on a change's version, compared with the copy's."""
 
     GAP = "gap"
-    """A version between the two is missing."""
+    """A version between the copy's and the change's is missing."""
 
 
 _OBSERVE: Final = "the observer subscribes"
@@ -102,4 +102,4 @@ OBSERVER_COPY: Final = Table(
     drawn_in="protocol page 03, section 3.3",
     claims=("I-D3", "I-D4", "I-D5", "I-D7", "I-D8", "I-D12"),
 )
-"""An observer's copy of a data object."""
+"""State machine of an observer's copy of a data object."""

@@ -1,1 +1,1 @@
-"""Values of data objects: changes, differences, schemas."""
+"""Values of data objects: how they change, differ, and obey schemas."""

@@ -1,14 +1,11 @@
-"""JSON values of data objects: their copies (SYN-01, I-D4) and their schemas (CAT-05, M-32).
+"""JSON values of data objects: checked copies (SYN-01, I-D4) and schemas (CAT-05, M-32).
 
-A value is copied when it is passed in, so that its former holder cannot change it without a write,
-and checked, so that each peer reads exactly what was written.
+A value is copied when a caller passes it in, so that the caller cannot change the object without a
+write, and checked, so that each peer reads exactly what was written.
 
-A schema is a JSON Schema of draft 4 or later. All that it refers to must be part of it: nothing is
-ever fetched. It is compiled once; the compiler is imported when the first schema is compiled.
-
-The schema is a JSON Schema of draft 4 or later. All that it refers to must stand in it:
-nothing is ever fetched. It is compiled once; what compiles it is imported when the first
-one is.
+A schema is a JSON Schema of draft 4 or later. Everything that a schema refers to must be part of
+the schema itself: nothing is ever fetched. A schema is compiled once; the compiler is imported when
+the first schema is compiled.
 """
 
 import json
@@ -25,7 +22,7 @@ from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import DEFINITION_BYTES, SCHEMA_WORDS, VALUE_DEPTH
 
 Steps: TypeAlias = tuple[str | int, ...]
-"""A path, as keys of objects and indices of lists."""
+"""Path in a value: a tuple of keys of objects and indices of lists."""
 
 _LEAST: Final = -(2**63)
 _MOST: Final = 2**64 - 1
@@ -33,7 +30,7 @@ _MOST: Final = 2**64 - 1
 
 @attrs.frozen(slots=True)
 class Flaw:
-    """The reason why a value cannot be the value of an object.
+    """Reason why a value is not permitted as the value of an object.
 
     Attributes:
         path: Dotted path of the part with the flaw; empty: the whole value.
@@ -45,12 +42,12 @@ class Flaw:
 
 
 Unpack: TypeAlias = Callable[[object], object]
-"""Returns the plain value of a wrapper, and any other value unchanged."""
+"""Function that returns the plain value of a wrapper, and any other value unchanged."""
 
 
 @final
 class NotJsonError(ProtoflyError, ValueError, public=True):
-    """A value cannot be written as JSON and read again unchanged.
+    """Error: a value cannot be written as JSON and read again unchanged.
 
     Attributes:
         flaw: The path in the value, and the reason.
@@ -62,23 +59,23 @@ class NotJsonError(ProtoflyError, ValueError, public=True):
 
 
 def dotted_path(steps: Steps) -> str:
-    """Write a path as people read it."""
+    """Return a path as text, with its keys and indices separated by dots."""
     return ".".join(map(str, steps))
 
 
 def as_json(value: object, at: Steps, unpack: Unpack, depth: int = VALUE_DEPTH) -> Json:
-    """Return a copy of a value in plain dictionaries and lists.
+    """Return a copy of a value as JSON: plain dictionaries, lists, texts and numbers.
 
     Any mapping with texts as keys becomes a dictionary, any sequence a list.
 
     Args:
         value: The value.
-        at: Path of the value; its depth counts.
+        at: Path of the value; its length counts towards `depth`.
         unpack: Called for each part of the value.
         depth: Largest permitted nesting.
 
     Raises:
-        NotJsonError: Something in it is no JSON, or is nested too deep.
+        NotJsonError: A part of the value is no JSON, or is nested too deep.
     """
     value = unpack(value)
     if isinstance(value, Mapping):
@@ -136,7 +133,7 @@ HALF: Final = "there is half a character in the text"
 
 
 def has_half_characters(text: str) -> bool:
-    """Return whether a text has a surrogate, which no JSON of a message can contain."""
+    """Return whether a text has a surrogate (half of a UTF-16 pair), which no message may have."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -156,11 +153,11 @@ def json_size(value: Json) -> int:
 
 
 def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
-    """Return why no message can hold a value of an object, whatever its size, or None.
+    """Return why no message can contain a value, apart from its total size, or None.
 
     Args:
         value: A value, or a part of one.
-        at: Path of the value; its depth counts.
+        at: Path of the value; its length counts towards the nesting.
     """
     if isinstance(value, str):
         return text_flaw(value, at)
@@ -178,7 +175,7 @@ def unsendable(value: Json, at: Steps = ()) -> Flaw | None:
 
 
 def text_flaw(text: str, at: Steps = ()) -> Flaw | None:
-    """Return why no message can hold a text, or None."""
+    """Return why no message can contain a text, or None if a message can."""
     if len(text) > MAX_JSON_TEXT:
         return Flaw(dotted_path(at), f"a text has at most {MAX_JSON_TEXT} characters")
     return Flaw(dotted_path(at), HALF) if has_half_characters(text) else None
@@ -189,14 +186,14 @@ if TYPE_CHECKING:
 
 
 _VALUE: Final = "it"
-"""The name of a value in error messages: the value itself may be long."""
+"""Word that stands for a value in error messages, since the value itself may be long."""
 
 _COMPILED: Final = 64
-"""Number of schemas that a process keeps compiled."""
+"""Number of compiled schemas that a process keeps in memory."""
 
 
 class NoSchemaError(ProtoflyError):
-    """A definition is no JSON Schema: its path in it, and the reason as half a sentence."""
+    """Refusal of a definition that is no JSON Schema: the path of the mistake, and the reason."""
 
     def __init__(self, path: str, why: str) -> None:
         super().__init__(f"the definition is no JSON Schema: {f'{path}: ' if path else ''}{why}")
@@ -204,7 +201,7 @@ class NoSchemaError(ProtoflyError):
 
 @attrs.frozen(slots=True)
 class ObjectSchema:
-    """A schema that values are checked against; made by `compile_schema`."""
+    """Compiled JSON Schema against which values are checked; `compile_schema` makes it."""
 
     _validator: "Validator"
 
@@ -220,10 +217,10 @@ class ObjectSchema:
 
 
 def compile_schema(definition: JsonObject) -> ObjectSchema:
-    """Return a schema that is ready for use.
+    """Return a JSON Schema in compiled form, against which values can be checked.
 
     Raises:
-        NoSchemaError: It is none, is too large, or refers to something outside of it.
+        NoSchemaError: The definition is no schema, is too large, or refers to other documents.
     """
     if json_size(definition) > DEFINITION_BYTES:
         raise NoSchemaError("", f"it has more than {DEFINITION_BYTES} bytes")

@@ -1,12 +1,12 @@
 """Changes of the value of a data object, one attribute at a time (SYN-13..SYN-15).
 
 Values are shared between tasks and never changed in place: a change returns a new value that shares
-all unchanged parts. Shared parts are compared without cost.
+all unchanged parts with the old one. Shared parts are compared by identity.
 
-A path is dotted. The value at a segment decides what the segment means: a key of an object, or the
-index of an element of a list. A change without a path replaces the whole value. Where a path cannot
-name a difference, a path nearer to the root can: for keys that are empty or contain a dot, a new
-null (a change to null removes), or arrays of another length.
+A path is a dotted text. The value at a segment decides what the segment means: a key of an object,
+or the index of an element of a list. A change without a path replaces the whole value. Some
+differences cannot be expressed at their own path: keys that are empty or contain a dot, a new null
+(a change to null removes), and arrays of another length. Then the change names a shorter path.
 """
 
 import json
@@ -24,11 +24,11 @@ from specs.limits.protocol import MAX_JSON_DEPTH
 def check_path(path: str | None) -> None:
     """Refuse a path that is longer than the permitted nesting of values.
 
-    Values are walked by recursive functions: a peer could end the process by a path of
-    thousands of segments.
+    Values are processed by recursive functions: a peer could end the process by a path of thousands
+    of segments.
 
     Raises:
-        BadMessageError: It does.
+        BadMessageError: The path is too long.
     """
     if path is not None and path.count(".") >= MAX_JSON_DEPTH:
         raise BadMessageError(f"a path has more than {MAX_JSON_DEPTH} segments")
@@ -44,7 +44,7 @@ _Place: TypeAlias = "Json | Absence"
 
 
 def apply_change(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
-    """Return a value after one change.
+    """Return the value of an object after one change.
 
     A change without a value removes the attribute or the element; a change of an array adds or
     removes elements. Removing an absent attribute changes nothing, nor does a path through an
@@ -86,7 +86,7 @@ def is_applicable(value: JsonObject, change: Change) -> bool:
 
 
 def _is_within(elements: list[Json], index: int, change: Change) -> bool:
-    """Return whether a list has the elements that a change inserts before, or removes."""
+    """Return whether a list is long enough for inserting or removing elements at an index."""
     if change.operation == ADD:
         return index <= len(elements)
     count = len(change.value) if isinstance(change.value, list) else change.value
@@ -98,7 +98,7 @@ def _is_within(elements: list[Json], index: int, change: Change) -> bool:
 def published_change(
     before: JsonObject, after: JsonObject, asked: ChangeObject, version: int, by: str
 ) -> Change:
-    """Return a change in a form that every peer can apply to the value before.
+    """Return a change in the form that every peer, also an older one, can apply.
 
     A peer in upstream's form creates no objects on the way to an attribute, removes elements of
     lists by their indices only, and reads a URL in a path as one segment.
@@ -120,7 +120,7 @@ def published_change(
 
 
 def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str) -> Change | None:
-    """Return a change of a list at a path that all peers can name, or None: set it as a whole."""
+    """Return a requested change in the form that all peers understand; None: set the whole list."""
     path = asked.attribute or ""
     parent, _, name = path.rpartition(".")
     if not _is_of_array(asked):
@@ -141,7 +141,7 @@ def _list_change(before: JsonObject, asked: ChangeObject, version: int, by: str)
 def _removal(
     path: str, place: list[Json], elements: list[Json], version: int, by: str
 ) -> Change | None:
-    """Return a change that removes adjacent elements, or None if they are not adjacent."""
+    """Return a change that removes elements at adjacent indices; None: they are not adjacent."""
     keys = {_key(each) for each in elements}
     indices = [number for number, each in enumerate(place) if _key(each) in keys]
     if not indices:
@@ -158,7 +158,7 @@ def _cut(path: str, index: int, count: int, version: int, by: str) -> Change:
 
 
 def _nameable(value: JsonObject, steps: list[str]) -> int:
-    """Return how many steps of a path lead through existing values; the last may be new."""
+    """Return how many segments of a path lead through existing values; the last may be new."""
     place: _Place = value
     for depth, step in enumerate(steps):
         if not isinstance(place, dict | list) or _URL in step:
@@ -172,7 +172,7 @@ def _nameable(value: JsonObject, steps: list[str]) -> int:
 def _setting(
     before: JsonObject, after: JsonObject, steps: list[str], version: int, by: str
 ) -> Change:
-    """Return a change that sets or removes the nearest value on a path that can be named."""
+    """Return a change that sets or removes the deepest value on a path that changes can name."""
     for depth in range(_nameable(before, steps), 0, -1):
         path = ".".join(steps[:depth])
         value = value_at(after, path)
@@ -190,7 +190,7 @@ def _is_of_array(change: Change | ChangeObject) -> bool:
 
 
 def without_attribute(value: Json, path: str) -> Json:
-    """Return a value without the part at a path, or the same value if there is none.
+    """Return a value without the part at a path, or the same value if nothing is at the path.
 
     Args:
         value: The value before, which is not changed in place.
@@ -201,7 +201,7 @@ def without_attribute(value: Json, path: str) -> Json:
 
 
 def can_be_set(value: JsonObject, path: str) -> bool:
-    """Return whether a value can be set at a path: elements of lists on it must exist.
+    """Return whether a value can be set at a path: all list elements on the path must exist.
 
     Args:
         value: The whole value.
@@ -216,7 +216,7 @@ def can_be_set(value: JsonObject, path: str) -> bool:
 
 
 def same(left: Json, right: Json) -> bool:
-    """Return whether two values are equal as JSON: 1 and 1.0 are, 1 and true are not.
+    """Return whether two values are equal as JSON: 1 equals 1.0, but 1 does not equal true.
 
     Args:
         left: A value.
@@ -234,7 +234,7 @@ def same(left: Json, right: Json) -> bool:
 
 
 def without(elements: list[Json], gone: list[Json]) -> list[Json]:
-    """Return a list without all elements that are equal as JSON to one of `gone`.
+    """Return a list without the elements that are equal as JSON to an element of `gone`.
 
     Each element is looked up once: the cost is the sum of both sizes, not their product.
 
@@ -247,7 +247,7 @@ def without(elements: list[Json], gone: list[Json]) -> list[Json]:
 
 
 def _key(value: Json) -> str | tuple[bool, str | float | None]:
-    """Return a key that is equal for two values if and only if they are `same`.
+    """Return a hashable key that is equal for two values if and only if they are `same`.
 
     The key of objects and lists is a text: a peer cannot choose values with colliding hashes.
     """
@@ -257,7 +257,7 @@ def _key(value: Json) -> str | tuple[bool, str | float | None]:
 
 
 def _whole(value: Json) -> Json:
-    """Return a value with 1 for each 1.0, which is an equal number but written differently."""
+    """Return a value with 1 instead of 1.0, since JSON can write the same number in both forms."""
     if isinstance(value, dict):
         return {name: _whole(part) for name, part in value.items()}
     if isinstance(value, list):
@@ -270,7 +270,7 @@ def _same_objects(left: JsonObject, right: JsonObject) -> bool:
 
 
 def _after(present: _Place, path: list[str], change: Change | ChangeObject) -> _Place:
-    """Return the value at a place after a change at a path below it, or of the value itself."""
+    """Return the value that results from a change at a path; an empty path is the value itself."""
     if not path:
         if _is_of_array(change):
             return _changed_array(present, change)
@@ -306,7 +306,7 @@ def _changed_array(present: _Place, change: Change | ChangeObject) -> _Place:
 
 
 def _changed_at(present: _Place, index: int, operation: str | None, value: Json) -> _Place:
-    """Insert elements before an index, or remove elements from it on."""
+    """Return a list with elements inserted before an index, or removed from that index onward."""
     if not isinstance(present, list):
         return present
     if operation == ADD:
@@ -322,7 +322,7 @@ def _changed_at(present: _Place, index: int, operation: str | None, value: Json)
 @final
 @attrs.frozen(slots=True)
 class ObjectChange:
-    """The old and the new value of one attribute.
+    """Change of one attribute of a data object: its old and new value.
 
     Attributes:
         path: Dotted path; `items.0.done` within an array; empty: the whole value.
@@ -337,7 +337,7 @@ class ObjectChange:
     version: int
 
     def apply_to(self, value: JsonObject) -> JsonObject:
-        """Return a value after this change, without changing it in place."""
+        """Return a value after this change; the given value is not modified."""
         change = Change(self.version, self.path or None, self.new)
         return frozen_object(apply_change(value, change))
 
@@ -349,7 +349,7 @@ _NOTHING: Final[list[_Edit]] = []
 
 
 def describe_change(before: JsonObject, after: JsonObject, change: Change) -> ObjectChange:
-    """Return the effect of a published change on the attribute that it names.
+    """Return the old and the new value of the attribute that a published change names.
 
     If the changed attribute is null afterwards, the whole value is named, since a change to null
     removes.
@@ -372,7 +372,7 @@ def describe_change(before: JsonObject, after: JsonObject, change: Change) -> Ob
 
 
 def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[ObjectChange, ...]:
-    """Return the changes that turn one value into another, in order; empty: they are equal.
+    """Return the changes that turn one value into another, in order; empty: the values are equal.
 
     Args:
         before: The first value.

@@ -1,13 +1,14 @@
-"""The writes of a reporter to its data object, until they are published (SYN-13..SYN-16).
+"""Queue of a reporter's writes to its data object, until they are published (SYN-13..SYN-16).
 
-A write changes the reporter's own value at once; the write waits here until the runtime has
-published it, in order. If a write cannot be published, those behind it are void, too: they were
-made to a value that no observer will ever see. The reporter's own value is then the published one,
-and the next write, or the next wait for all to be published, fails with the reason.
+A write changes the reporter's own value at once; the write waits in a queue until the runtime has
+published it, in order. If a write cannot be published, all later writes in the queue are void, too:
+they were made to a value that no observer will ever see. The reporter's own value is then the
+published one again, and the next write, or the next wait for all to be published, fails with the
+reason.
 
-A write is published as the smallest change: a path and the value there. If a path cannot name a
-place (a key that is empty or contains a dot), or a change cannot express a value (null: no value
-means removal), the surrounding value is set, in the last resort the whole value.
+A write is published as the smallest change: the path of an attribute and its new value. A path
+cannot name a key that is empty or contains a dot, and a change cannot set null, since a change
+without a value removes. In these cases the surrounding value is set, if necessary the whole value.
 """
 
 import json
@@ -31,7 +32,7 @@ _Path: TypeAlias = tuple[str, ...]
 
 @attrs.frozen(slots=True)
 class _Edit:
-    """A change of one part of a value.
+    """Change of the part of a value at a path.
 
     Attributes:
         path: Path of the part.
@@ -45,9 +46,9 @@ class _Edit:
 
 
 def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject | None:
-    """Return the smallest change that turns one value of an object into another; None: equal.
+    """Return the smallest change between two values of an object, or None if they are equal.
 
-    A change of a list whose elements were added at its end, or removed, names these elements,
+    If elements were added at the end of a list, or removed, the change names only these elements,
     unless the list itself is shorter.
 
     Args:
@@ -67,7 +68,7 @@ def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject 
 
 
 def _between(path: _Path, old: Json, new: Json) -> _Edit | None:
-    """Return the smallest edit at or below a path, or None if no edit there can express it."""
+    """Return the smallest edit at or below a path, or None if no edit expresses the change."""
     if not _can_be_named(path[-1]):
         return None
     edit: _Edit | None = None
@@ -87,7 +88,7 @@ def _set(path: _Path, new: Json) -> _Edit | None:
 
 
 def _within_object(path: _Path, old: JsonObject, new: JsonObject) -> _Edit | None:
-    """Return the edit of the one attribute that differs, or None if it is not one with a name."""
+    """Return the edit of the only attribute that differs; None: several differ, or no path fits."""
     differing = [
         key
         for key in {**old, **new}
@@ -125,7 +126,7 @@ def _shortening(path: _Path, old: list[Json], new: list[Json]) -> _Edit | None:
     elements = [old[index] for index in indices]
     is_one = len(indices) == 1
     if is_one and isinstance(elements[0], dict | list):
-        # The element is shorter than its index.
+        # An index is shorter in JSON than the element itself.
         return _Edit((*path, str(indices[0])))
     # No other elements may be equal to these, since they would be removed, too.
     is_all = len(without(old, elements)) == len(old) - len(elements)
@@ -145,12 +146,12 @@ def _missing(old: list[Json], new: list[Json]) -> list[int] | None:
 
 
 _FOR_GOOD: Final = frozenset({int(Code.NOT_FOUND), int(Code.GONE)})
-"""Codes after which the object cannot be written any more."""
+"""Reply codes after which the object can never be written again."""
 
 
 @attrs.frozen(slots=True)
 class Unpublished:
-    """The reason why a write was refused, or not published.
+    """Reply code and reason of a write that was refused, or could not be published.
 
     Attributes:
         code: The reply code.
@@ -162,14 +163,15 @@ class Unpublished:
 
 
 Verdict: TypeAlias = int | Flaw | Unpublished
-"""The result of a write: its number, or the number of the last write if it changed nothing.
+"""Result of a write: its number, or the number of the last write if the value did not change.
 
-A flaw means that the value would break the schema; then nothing has changed.
+A `Flaw` means that the value would break the schema, an `Unpublished` that no write is possible;
+then nothing has changed.
 """
 
 
 def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
-    """Return the flaw of a whole value, or None if an object can have it.
+    """Return why a value is no valid value of an object, or None if it is valid.
 
     Args:
         value: The value.
@@ -182,7 +184,7 @@ def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
 
 
 def _unsendable_in(new: JsonObject, change: ChangeObject) -> Flaw | None:
-    """Return the flaw of the part that a change has made; the rest could be sent before."""
+    """Return why no message can hold the part that a change wrote; the rest was checked before."""
     if change.attribute is None:
         return unsendable(new)
     part: Json = new
@@ -214,16 +216,16 @@ def _path_flaw(path: str | None) -> Flaw | None:
 
 
 class WritesCore:
-    """The writes of one object.
+    """Queue of the writes to one object: their numbers, and the value after them.
 
     Args:
         url: Address of the object.
-        data: Its published value.
-        version: Of that value.
+        data: The published value of the object.
+        version: Version of that value.
         schema: The schema that each value must obey; None: any value is permitted.
 
     Attributes:
-        value: The value after all writes.
+        value: The value after all writes, including unpublished ones.
         version: Version of the last published change.
         number: Number of the last write.
     """
@@ -236,7 +238,7 @@ class WritesCore:
         self.value = self._published = data
         self.version = version
         self._most = json_size(data)
-        # Each write with the value after it.
+        # The writes that are not published yet, each with the value after it.
         self._waiting: deque[tuple[ChangeObject, JsonObject]] = deque()
         self.number = self._done = 0
         self._for_writer: Unpublished | None = None
@@ -245,21 +247,21 @@ class WritesCore:
 
     @property
     def is_full(self) -> bool:
-        """True if as many writes are waiting as permitted."""
+        """True if the queue has the maximum number of waiting writes."""
         return len(self._waiting) >= WRITES_WAITING
 
     def is_over(self, number: int) -> bool:
-        """Return whether a write is no longer waiting: it is published or void."""
+        """Return whether a write has left the queue, published or void."""
         return self._done >= number
 
     # ---- writing
 
     def become(self, new: JsonObject) -> Verdict:
-        """Write the changes that make the value `new`."""
+        """Write a new value: queue the smallest change that makes the value `new`."""
         return self._refusal() or self._write(smallest_change(self._url, self.value, new))
 
     def make(self, change: ChangeObject) -> Verdict:
-        """Write one change, even if it changes nothing."""
+        """Queue one change, even if the value stays the same."""
         return self._refusal() or self._write(change)
 
     def _refusal(self) -> Unpublished | None:
@@ -271,7 +273,7 @@ class WritesCore:
     def _write(self, change: ChangeObject | None) -> Verdict:
         if change is None:
             return self.number
-        # A path that is too long is refused first.
+        # The path is checked before the change is applied along it.
         if flaw := _path_flaw(change.attribute):
             return flaw
         value = apply_change(self.value, change)
@@ -283,7 +285,7 @@ class WritesCore:
         return self.number
 
     def _flaw(self, new: JsonObject, change: ChangeObject) -> Flaw | None:
-        """Check the new value, whose size is counted only if it may be too large."""
+        """Return why a new value is invalid, or None; the size is computed only when needed."""
         limit = self._most + json_size([change.attribute, change.value])
         if limit > VALUE_BYTES:
             flaw, limit = flaw_in(new, self._schema), json_size(new)
@@ -302,16 +304,16 @@ class WritesCore:
         return self._waiting[0][0] if self._waiting else None
 
     def published(self, version: int) -> int:
-        """Note that the next write was published; return its number."""
+        """Remove the first write of the queue, since it was published; return its number."""
         _, self._published = self._waiting.popleft()
         self.version = version
         self._done += 1
         return self._done
 
     def failed(self, lost: Unpublished, known: frozenset[int]) -> Unpublished | None:
-        """Note that the next write was not published; those behind it will not be, either.
+        """Drop all waiting writes, since the first of them could not be published.
 
-        Return the reason for all that wait for the writes to be published, or None.
+        Return the reason if a caller that waits for publication must learn of the loss, or None.
 
         Args:
             lost: The reason.
@@ -328,6 +330,6 @@ class WritesCore:
         return lost if is_incomplete else None
 
     def flushed(self) -> Unpublished | None:
-        """Return the first lost write since the last call, or None."""
+        """Return why writes were lost since the last call, or None if none was lost."""
         lost, self._for_flush = self._for_flush, None
         return lost
