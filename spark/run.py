@@ -120,7 +120,7 @@ class Outcome:
         return lines
 
     def as_json(self) -> list[str]:
-        """Return the result as lines of JSON: the first violation of each claim, then the verdict."""
+        """Return the result as lines of JSON: first violations of claims, then the verdict."""
         told = [
             *files.violation_objects(self.findings),
             files.verdict_object(self.findings, self.report),
