@@ -27,7 +27,7 @@ _NUMBERS: Final = count(1)
 
 
 class _Guest:
-    """One connection to the relay, with its buffers and addresses."""
+    """One connection to the relay: its socket and its WebSocket protocol."""
 
     def __init__(self, end: socket.socket, poll: select.epoll) -> None:
         self.socket = end
@@ -36,7 +36,7 @@ class _Guest:
         self._is_open = True
 
     def read(self) -> dict["_Guest", None]:
-        """Handle what has come; return whom something is to be written to."""
+        """Handle received frames; return the connections that have something to write."""
         try:
             data = self.socket.recv(_READ)
         except ConnectionError:

@@ -44,7 +44,7 @@ REST: Final = StructType([field for field in _WIRE.fields if field.name not in R
 
 
 class What(StrEnum):
-    """The kinds of rows of SAID, and the fields that each kind sets.
+    """Kinds of rows with the schema SAID, which workers return, and the fields that each kind sets.
 
     Attributes:
         PROCESS: A process: run, node, about (its folder), data.
