@@ -1,8 +1,8 @@
 /**
  * The Message BUS of a runtime, and the MiniBUS of a sandbox (BUS-01 to BUS-17).
  *
- * All functions are synchronous: a message that is submitted while another one is handled is
- * queued, and handled after that one.
+ * The routers never wait: a message that is submitted while another one is handled is queued, and
+ * handled after that one.
  */
 
 import { domainOf, isBelow, isInbox, lastSegment, registryOf, runtimeOf, schemeOf, statusOf } from "./address.js";
