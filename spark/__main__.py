@@ -297,7 +297,7 @@ def claims() -> None:
 
 
 class _Progress:
-    """Print a line on stderr if it changed; on a terminal, in place of the previous one."""
+    """Printer of progress lines on stderr; on a terminal, a line replaces the previous one."""
 
     def __init__(self) -> None:
         self._last = ""

@@ -180,7 +180,7 @@ def small_frame(
 
 
 def place_lines(session: SparkSession, bad: Sequence[Mapping[str, Json]]) -> DataFrame:
-    """Return the line numbers of bad lines in their files.
+    """Determine the line numbers, in their files, of lines that are no records.
 
     A line is numbered within the piece of its file that one task read. The lines of the earlier
     pieces are counted, if there are any.

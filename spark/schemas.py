@@ -55,14 +55,15 @@ class What(StrEnum):
         BAD: A line that is no record: about (its file), place, expected (why), data (its text).
         UNREAD: How many lines of a folder are no records: ln.
         ASIDE: Lines of a process that were set aside as no records: run (may be empty), node, ln.
-        STEP: A machine's claim, broken by a step: run, node, claim, ln, about, expected, data.
-        FINDING: Any other claim, broken: run, node, claim, ln, about, expected.
-        EVIDENCE: For claims across processes: run, node, claim (the fold), place (the bucket of
-            the keys), data (items).
+        STEP: A violation of a state machine's claim by a transition: run, node, claim, ln, about,
+            expected, data.
+        FINDING: A violation of any other claim: run, node, claim, ln, about, expected.
+        EVIDENCE: For claims about several processes: run, node, claim, place (the bucket of the
+            keys), data (items).
         ENTITIES: How many entities a machine has: key, ln.
-        USED: How often a step was made: key (the machine), data (the step), ln.
-        STAY: How often an entity stayed for a time: key (the machine), about (the state),
-            place (the time), ln.
+        USED: How often a transition occurred: key (the machine), data (the transition), ln.
+        STAY: How often an entity stayed in a state for a time: key (the machine), about (the
+            state), place (the time), ln.
     """
 
     PROCESS = "process"

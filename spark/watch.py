@@ -95,7 +95,7 @@ class Progress:
 
     @property
     def records(self) -> int:
-        """Number of judged records."""
+        """Number of checked records of all processes."""
         return sum(process.records for process in self.processes.values())
 
     @property

@@ -46,7 +46,7 @@ def whole(frame: bytes) -> bytes:
 
 
 def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """Divide the bytes of a stream into other pieces than those sent, as real sockets may do."""
+    """Yield the bytes of a stream in other pieces than those sent, as real sockets may do."""
     joined = b"".join(pieces)
     start, size = 0, 1
     while start < len(joined):
