@@ -154,10 +154,9 @@ def _records(size: int) -> Iterator[tuple[str, Record]]:
 
 
 async def _start(size: int) -> tuple[float, float, float]:
-    """Start a node with a registry of `size` records, and measure its start and a search.
+    """Start a node with a registry of `size` records.
 
-    Returns:
-        Seconds until the node is ready, MiB of its memory, microseconds of CPU for a search.
+    Return seconds until it is ready, MiB of memory, and microseconds of CPU for a search.
     """
     with TemporaryDirectory() as folder:
         path = Path(folder, "registry.sqlite")

@@ -1,7 +1,6 @@
 """Limits of the engine, the store that the nodes of one domain share, with unit and source.
 
-An engine has rows (keys with values), logs (queues of entries) and messages between nodes. The
-source `ours` marks a choice of this project.
+An engine has rows (keys with values) and logs (queues of entries). `ours`: chosen by this project.
 """
 
 from typing import Final

@@ -1,7 +1,6 @@
 """Limits of a group: the nodes of one domain that share an engine.
 
-The engine stores rows (keys with values), and a log of durable messages for each runtime. The
-source `ours` marks a choice of this project.
+The engine stores rows (keys with values) and logs of durable messages. `ours`: of this project.
 """
 
 from typing import Final

@@ -117,8 +117,7 @@ class Wire:
 def _sizes(line: bytes) -> tuple[int, int, Delivery]:
     """Parse the first line of a message.
 
-    Returns:
-        The size of the headers and payload that follow, the size of the headers, and the message.
+    Return the size of headers and payload, the size of the headers, and the message.
     """
     words = line.split()
     plain = _WORDS.get(words[0], 0)
