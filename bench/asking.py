@@ -1,6 +1,6 @@
-"""Two sessions of a node that exchange requests, and honest ones that come: how long each takes.
+"""Measure requests between two sessions of a node, and the opening of sessions, during an attack.
 
-A process of its own: what else a bench does must not delay it.
+The measurement runs in a process of its own, so that the other tasks of a bench do not delay it.
 """
 
 import statistics
@@ -27,14 +27,14 @@ _WARM: Final = 0.3
 
 @attrs.define
 class Asked:
-    """How long it took, in milliseconds.
+    """Measured times in milliseconds.
 
     Attributes:
-        is_over: Whether the figures are there.
-        p99: Of requests of a usual second, of which 99 % take less: the median of all seconds, so
-            that what else the machine did for a moment does not count.
-        coming: To open a session, of which 99 % take less.
-        refused: Sessions that could not be opened.
+        is_over: Whether the measurement has ended, so that the figures are set.
+        p99: Time that 99 % of the requests in one second do not exceed: the median of all seconds,
+            so that short disturbances of the machine do not count.
+        coming: Time that 99 % of the attempts to open a session do not exceed.
+        refused: Number of sessions that could not be opened.
     """
 
     is_over: bool = False
@@ -45,7 +45,7 @@ class Asked:
 
 @asynccontextmanager
 async def open_asking(place: tuple[str, int], seconds: float) -> AsyncIterator[Asked]:
-    """Let them ask for so many seconds; the context ends after that."""
+    """Run the measurement for `seconds`; the context ends after that."""
     asked = Asked()
     command = [sys.executable, "-m", "bench.asking", place[0], str(place[1]), str(seconds)]
     process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE)

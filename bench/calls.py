@@ -34,12 +34,12 @@ _PACKAGES: Final = tuple(
 
 @attrs.frozen
 class Calls:
-    """The calls of one round trip.
+    """Numbers of calls for one round trip of a request.
 
     Attributes:
         calls: Calls of functions of the product.
-        files: Files of the product in which these functions stand.
-        steps: How often a task was run.
+        files: Number of source files that contain these functions.
+        steps: How often the scheduler ran a task.
     """
 
     calls: float
@@ -48,7 +48,7 @@ class Calls:
 
 
 class _Steps(trio.abc.Instrument):
-    """Counts how often tasks are run."""
+    """Trio instrument that counts how often the scheduler runs a task."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -59,7 +59,7 @@ class _Steps(trio.abc.Instrument):
 
 
 class _Echo(actors.Hyperty):
-    """Answers every request, and accepts every observer."""
+    """Hyperty that answers every request, and accepts every observer."""
 
     async def on_request(self, message: actors.Message) -> actors.Json:
         return message.body.get("value")

@@ -16,7 +16,7 @@ _NAMES: Final = ("session", "p2p", "sync", "group")
 
 
 async def measure(compositions: int) -> list[Row]:
-    """Explore so many of them."""
+    """Measure the exploration of the first `compositions` compositions."""
     rows, states, whole = [], 0, 0.0
     for name in islice(_NAMES, compositions):
         began = time.process_time()

@@ -30,13 +30,13 @@ from specs.jsonvalue import JsonObject
 from specs.trace import trace_folder
 
 _RATE: Final = 60_000.0
-"""Records per second by Spark from Parquet, all claims, two cores."""
+"""Target: records per second that Spark judges from Parquet, all claims, on two cores."""
 
 _COMMAND: Final = 12.0
-"""Seconds of the whole command for a trace like that of the demonstration."""
+"""Target: seconds of the whole command for a trace like that of the demonstration."""
 
 _EACH: Final = 12
-"""Records of one request and its answer."""
+"""Number of trace records for one request and its answer."""
 
 _PROCESSES: Final = 4
 _PARTIES: Final = 3
@@ -64,7 +64,7 @@ def _by_fsm(place: Path) -> Verdict:
 
 
 def _rates(folder: Path, records: int) -> list[Row]:
-    """Measure both judges on the same trace."""
+    """Measure the records per second of `fsm judge` and of Spark on the same trace."""
     lines, columns = folder / "lines", folder / "columns"
     count = sum(
         write_runtime(lines, f"ra{number}", records // _PROCESSES) for number in range(_PROCESSES)
@@ -97,7 +97,7 @@ def _seconds(package: str, command: str, folder: Path) -> float:
 
 
 async def measure(records: int, demo: int) -> list[Row]:
-    """Measure rates, then commands."""
+    """Measure the records per second, then the duration of the whole command."""
     with TemporaryDirectory() as directory:
         rows, place = _rates(Path(directory), records), Path(directory, "demo")
         for number in range(_PARTIES):
@@ -108,7 +108,7 @@ async def measure(records: int, demo: int) -> list[Row]:
 
 
 def write_runtime(directory: Path, node: str, records: int) -> int:
-    """Write the trace of a runtime; return how many records it has."""
+    """Write an artificial trace of a runtime, and return its number of records."""
     folder = directory / trace_folder(f"r-{node}", node)
     folder.mkdir(parents=True)
     number = 0
@@ -123,7 +123,7 @@ def write_runtime(directory: Path, node: str, records: int) -> int:
 
 
 def _runtime(node: str, requests: int) -> Iterator[JsonObject]:
-    """Yield what a runtime records of requests from one hyperty to another."""
+    """Yield the trace records of a runtime in which one hyperty sends requests to another."""
     one, other = f"hyperty://a.ex/{node}/1", f"hyperty://a.ex/{node}/2"
     yield {"k": "start"}
     row: JsonObject = {"k": "table", "op": "add", "table": "listeners"}
@@ -136,7 +136,7 @@ def _runtime(node: str, requests: int) -> Iterator[JsonObject]:
 
 
 def _request(one: str, other: str, number: int) -> Iterator[JsonObject]:
-    """Yield the records of a request and its answer."""
+    """Yield the trace records of one request and its answer."""
     asked = f"{one}#{number}>{other}"
     ends: JsonObject = {"id": number, "mid": asked, "type": "read", "from": one, "to": other}
     back: JsonObject = {

@@ -1,7 +1,7 @@
-"""Light peers of a node: raw sockets, frames by hand, nothing more than needed.
+"""Lightweight clients of a node for benches, with raw sockets and their own WebSocket frames.
 
-A mask of zeros is a valid mask and leaves the text as it is, so that thousands of peers
-take little of the machine that the node is to be measured on.
+Frames have a mask of zeros, which is valid and leaves the text unchanged. So thousands of clients
+need little CPU on the machine on which the node is measured.
 """
 
 import gc
@@ -33,7 +33,7 @@ _MASKED: Final = 0x80
 _TWO_BYTES: Final = 126
 _SHORT_HEAD: Final = 2
 _HEADS: Final = {_TWO_BYTES: 4, 127: 10}
-"""Bytes of a head by what stands where the length would; else `_SHORT_HEAD`."""
+"""Size of a frame's header, by the value of its length field; others have `_SHORT_HEAD`."""
 
 _TEXT, _CLOSE, _PING, _PONG = 1, 8, 9, 10
 _READ: Final = 65_536
@@ -45,19 +45,19 @@ _Item = TypeVar("_Item")
 
 
 def raise_file_limit() -> None:
-    """Let this process, and what it starts, have as many sockets as the system allows."""
+    """Raise the limit of sockets for this process and its children as far as the system allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def prepare_client() -> None:
-    """Allow many sockets, and no pauses of ours: they would be measured as the server's."""
+    """Prepare this process for measurements: many sockets, and no pauses by garbage collection."""
     raise_file_limit()
     gc.disable()
 
 
 async def at_once(do: Callable[[_Item], Awaitable[object]], items: Iterable[_Item]) -> None:
-    """Do something with all items, a limited number at a time."""
+    """Call an async function with all items, a limited number at a time."""
     waiting = iter(items)
 
     async def some() -> None:
@@ -70,12 +70,12 @@ async def at_once(do: Callable[[_Item], Awaitable[object]], items: Iterable[_Ite
 
 
 def message(number: int, kind: str, from_: str, to: str, body: object) -> bytes:
-    """Return the text of a message."""
+    """Return a message as JSON text."""
     return orjson.dumps({"id": number, "type": kind, "from": from_, "to": to, "body": body})
 
 
 def framed(text: bytes, opcode: int = _TEXT) -> bytes:
-    """Return a frame as it is written."""
+    """Encode a text as a WebSocket frame of a client."""
     size = len(text)
     if size < _TWO_BYTES:
         head = struct.pack("!BB", _LAST | opcode, _MASKED | size)
@@ -85,7 +85,7 @@ def framed(text: bytes, opcode: int = _TEXT) -> bytes:
 
 
 def take_frame(buffer: bytearray) -> tuple[int, bytes] | None:
-    """Take the first frame out of what a server sent; None: it is not all there."""
+    """Remove the first frame from received bytes; return opcode and text; None: incomplete."""
     start = _HEADS.get(buffer[1], _SHORT_HEAD) if len(buffer) >= _SHORT_HEAD else _SHORT_HEAD
     if len(buffer) < start:
         return None
@@ -98,7 +98,7 @@ def take_frame(buffer: bytearray) -> tuple[int, bytes] | None:
 
 
 def pong_to(text: bytes) -> bytes | None:
-    """Return the answer to a node that asks for a sign of life; None: it does not ask."""
+    """Return the answer to a ping message of a node; None: the message is no ping."""
     if b'"type":"execute"' not in text:
         return None
     asked = orjson.loads(text)
@@ -106,12 +106,12 @@ def pong_to(text: bytes) -> bytes | None:
 
 
 class Peer:
-    """One connection.
+    """Client of a node with one connection.
 
     Args:
         name: Name of its runtime.
-        source: Address of this machine that it comes from.
-        receive_bytes: What the system may receive before it is read; None: as usual.
+        source: Address of this machine from which the client connects.
+        receive_bytes: Size of the socket's receive buffer; None: the system's default.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Peer:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
 
     async def knock(self, place: tuple[str, int], target: str, *lines: str) -> None:
-        """Connect, and ask for a WebSocket; the request ends where the lines do."""
+        """Connect, and send the request for a WebSocket, with further header lines."""
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         await self.socket.bind((self._source, 0))
         await self.socket.connect(place)
@@ -136,7 +136,7 @@ class Peer:
         await self.write("\r\n".join(head).encode())
 
     async def upgrade(self, place: tuple[str, int], target: str, *lines: str) -> None:
-        """Do the handshake."""
+        """Connect, and complete the WebSocket handshake."""
         await self.knock(place, target, *lines, "\r\n")
         while b"\r\n\r\n" not in self.buffer:
             await self._read()
@@ -146,11 +146,11 @@ class Peer:
         self.buffer = bytearray(rest)
 
     async def be_plain(self, place: tuple[str, int]) -> None:
-        """Come as upstream's plain stub: the session is in the URL."""
+        """Connect in upstream's plain form, with the session in the URL."""
         await self.upgrade(place, f"/stub/connect?runtimeURL={quote(self.runtime, '')}")
 
     async def be_ours(self, place: tuple[str, int], token: str | None = None) -> None:
-        """Come by `/link` and open a session, with a login token or without."""
+        """Connect by `/link`, and open a session, with a login token or without."""
         await self.upgrade(place, "/link", "Sec-WebSocket-Protocol: protofly.v1")
         params = {"runtimeURL": self.runtime} | ({"token": token} if token else {})
         body = {"method": "open", "params": params}
@@ -172,22 +172,22 @@ class Peer:
                     return answer["body"]
 
     async def allocate(self, scheme: str = "hyperty", count: int = 1) -> list[str]:
-        """Have addresses allocated: a plain session begins with its first message."""
+        """Let the node allocate addresses; in plain form this also begins the session."""
         body = {"scheme": scheme, "value": {"number": count}}
         answer = await self.ask("create", f"{self.runtime}/ua", ALLOCATION, body)
         return answer["value"]["allocated"]
 
     async def subscribe(self, url: str) -> None:
-        """Have the changes of an object whose observers need no consent."""
+        """Subscribe to the changes of a public object."""
         body = {"resources": [f"{url}/changes"]}
         await self.ask("subscribe", f"{self.runtime}/sm", f"{NODE}/sm", body)
 
     async def send(self, text: bytes) -> None:
-        """Send a frame."""
+        """Send a text as one frame."""
         await self.write(framed(text))
 
     async def write(self, data: bytes) -> None:
-        """Write bytes as they are."""
+        """Write bytes to the socket without encoding."""
         while data:
             data = data[await self.socket.send(data) :]
 
@@ -211,7 +211,7 @@ class Peer:
                 return text
 
     async def stay(self) -> None:
-        """Read what comes, and forget it, until the connection ends."""
+        """Read and discard all messages until the connection ends."""
         with suppress(BenchError, OSError):
             while True:
                 await self.receive()
@@ -226,13 +226,13 @@ class Peer:
         self.buffer += data
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         with suppress(OSError):
             self.socket.close()
 
 
 class Sockets:
-    """Connections of peers that are written and read by one poll: without tasks."""
+    """Connections of many clients, which one poll reads and writes, without a task for each."""
 
     def __init__(self, peers: Sequence[Peer]) -> None:
         self._poll = select.epoll()
@@ -246,7 +246,7 @@ class Sockets:
             self._poll.register(end, select.EPOLLIN)
 
     def close(self) -> None:
-        """Give up the handles; the connections stay."""
+        """Stop polling; the connections stay open."""
         for end, _ in self._ends.values():
             end.close()
         self._poll.close()
@@ -279,17 +279,17 @@ class Sockets:
                             end.sendall(framed(pong))
 
     async def stay(self) -> None:
-        """Answer pings, until cancelled."""
+        """Read and discard messages, and answer pings, until cancelled."""
         while True:
             await trio.lowlevel.wait_readable(self._poll.fileno())
             deque(self.receive(), maxlen=0)
 
     def flow(self, frames: Iterable[tuple[Peer, bytes, int]], window: int = 64) -> None:
-        """Send frames, so many messages at most on their way, until all have come.
+        """Send frames until all their messages have arrived, with a limited number in transit.
 
         Args:
-            frames: Who sends, what, and how many messages are in it; each one makes one come.
-            window: Messages on their way.
+            frames: Sender, bytes, and number of messages of each frame.
+            window: Maximum number of messages in transit.
         """
         under_way = 0
         for peer, data, count in frames:
@@ -301,7 +301,7 @@ class Sockets:
             under_way -= sum(1 for _ in self.receive())
 
     def await_all(self, mark: bytes) -> float:
-        """Wait until each connection has had a message with a mark in it; return when that was."""
+        """Wait until each connection has received a message with a mark; return the time."""
         waiting = set(self._ends)
         while waiting:
             waiting.difference_update(number for number, line in self.receive() if mark in line)
@@ -310,7 +310,7 @@ class Sockets:
 
 @contextmanager
 def polled(peers: Sequence[Peer]) -> Iterator[Sockets]:
-    """Read the connections of peers by one poll, in the context."""
+    """Provide `Sockets` for the connections of clients while the context is open."""
     sockets = Sockets(peers)
     try:
         yield sockets

@@ -1,9 +1,9 @@
-"""The least that a node on Trio could do: reads `to`, and passes the frame on.
+"""A relay that does the least that a node on Trio could do, for comparison with the node.
 
-It speaks as much of upstream's plain form as the benches need: allocation of addresses,
-subscription, and messages to an exact address. It checks nothing and limits nothing, so it is no
-node, but its limit. One task serves all sockets: to wake up a task for each message costs more
-than all else that a relay does.
+The relay reads the field `to` of a message, and forwards the frame. It supports the requests in
+upstream's plain form that the benches need: allocation of addresses, subscription, and messages to
+an exact address. It checks and limits nothing, so no node can be faster. One task serves all
+sockets, since waking a task for each message would cost more than the relaying.
 """
 
 import select
@@ -27,7 +27,7 @@ _NUMBERS: Final = count(1)
 
 
 class _Guest:
-    """One connection."""
+    """One connection to the relay: its socket and its WebSocket protocol."""
 
     def __init__(self, end: socket.socket, poll: select.epoll) -> None:
         self.socket = end
@@ -36,7 +36,7 @@ class _Guest:
         self._is_open = True
 
     def read(self) -> dict["_Guest", None]:
-        """Handle what has come; return whom something is to be written to."""
+        """Handle received frames; return the connections that have something to write."""
         try:
             data = self.socket.recv(_READ)
         except ConnectionError:
@@ -84,7 +84,7 @@ class _Guest:
         self.socket.close()
 
     def flush(self) -> None:
-        """Write what is to be written; whoever does not read it keeps all others waiting."""
+        """Write all pending bytes; a peer that does not read blocks the whole relay."""
         if self._is_open and (data := b"".join(self._protocol.data_to_send())):
             with suppress(ConnectionError):
                 self.socket.sendall(data)

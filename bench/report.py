@@ -1,4 +1,4 @@
-"""The result of a bench: rows of figures, each of the ordinary or of the best case."""
+"""Results of benches: measured figures with targets, reports, and the command of a bench."""
 
 import statistics
 import sys
@@ -19,26 +19,26 @@ _Figure = TypeVar("_Figure")
 
 
 class Case(StrEnum):
-    """How usual what is measured is."""
+    """Kinds of measured situations: an ordinary or an ideal one."""
 
     ORDINARY = "ordinary case"
-    """What users have: other ends and bodies with each message, or a busy or hostile neighbour."""
+    """Usual situation: changing senders and bodies, or busy or hostile neighbours."""
 
     BEST = "best case"
-    """The same again and again, so that everything is remembered; no user has less."""
+    """Ideal situation: the same operation again and again, so that all caches are effective."""
 
 
 class BenchError(Exception):
-    """The run was not as it was to be measured."""
+    """A measurement is invalid, because something went wrong during the run."""
 
 
 @attrs.frozen
 class Row:
-    """A figure.
+    """One measured figure, with its unit and its target.
 
     Attributes:
-        reach: The number to reach; None: none is fixed.
-        is_least: Whether that is the least that the value should be, instead of the most.
+        reach: Target for the value; None: there is no target.
+        is_least: Whether the target is the minimum for the value, instead of the maximum.
     """
 
     what: str
@@ -61,7 +61,7 @@ Report: TypeAlias = dict[str, Any]  # type: ignore[explicit-any]  # an object of
 
 
 def table(report: Report) -> str:
-    """Return a report for people."""
+    """Return a report as a table of text for people."""
     lines = [
         (row["what"], f"{row['value']:,.10g} {row['unit']}", row["case"], row["verdict"])
         for row in report["rows"]
@@ -76,12 +76,12 @@ def program(  # type: ignore[explicit-any]  # the sizes of each bench are its ow
     sizes: Mapping[str, tuple[float, float]],
     *options: click.Option,
 ) -> click.Command:
-    """Make the command of a bench, whose module says in its first line what it answers.
+    """Make the command of a bench; the first line of its module states the question it answers.
 
     Args:
-        measure: Takes the sizes and the options by name.
-        sizes: Of each number its usual and its small value.
-        options: Further ones.
+        measure: Function that measures; gets the sizes and the options by name.
+        sizes: Numeric options, each with its usual and its small value.
+        options: Further options.
     """
     module = sys.modules[measure.__module__]
     name = module.__spec__.name if module.__spec__ else module.__name__
@@ -112,7 +112,10 @@ def program(  # type: ignore[explicit-any]  # the sizes of each bench are its ow
 async def interleaved(
     rounds: int, works: Mapping[_Key, Callable[[], Awaitable[_Figure]]]
 ) -> dict[_Key, list[_Figure]]:
-    """Return the figures of all rounds, taken by turns, so that a busy machine hits all."""
+    """Run several measurements in turn, for some rounds; return all figures of each.
+
+    So a disturbance of the machine affects all of them.
+    """
     taken: dict[_Key, list[_Figure]] = {name: [] for name in works}
     for _ in range(rounds):
         for name, work in works.items():
@@ -127,7 +130,7 @@ def medians(
     case: Case = Case.ORDINARY,
     reach: float | None = None,
 ) -> list[Row]:
-    """Return a row for each name; what is to be reached is that of the node."""
+    """Return a row with the median figure for each name; only the node has the target."""
     return [
         Row(f"{what}, {name}", statistics.median(figures), unit, case,
             reach if name == "node" else None)
@@ -136,11 +139,11 @@ def medians(
 
 
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> float:
-    """Return the median of the ratios of rounds."""
+    """Return the median of the ratios of the figures of the same round."""
     return statistics.median(a / b for a, b in zip(ours, theirs, strict=True))
 
 
 def percentile(values: Sequence[float], percent: float) -> float:
-    """Return the value that so many percent of all do not exceed."""
+    """Return the value that `percent` percent of all values do not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]

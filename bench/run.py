@@ -30,10 +30,10 @@ BENCHES: Final = (
     "judge",
     "explorer",
 )
-"""Modules below this folder. Each prints a line of JSON with `--json`."""
+"""Names of the benches: modules below this folder, which print a line of JSON with `--json`."""
 
 RESULTS: Final = Path(__file__).with_name("results.md")
-"""The figures of the last run of all benches."""
+"""File with the figures of the last run of all benches."""
 
 _LOGGED: Final = 50
 """Lines of the log of a bench that are shown when it fails."""
@@ -59,7 +59,7 @@ def main(names: tuple[str, ...], *, as_json: bool, is_small: bool) -> None:
 
 
 def run(name: str, *options: str) -> Report:
-    """Return the report of a bench; what it logs is shown only if it fails."""
+    """Run a bench, and return its report; show its log only if the bench fails."""
     command = [sys.executable, "-m", f"bench.{name}", "--json", *options]
     with TemporaryFile("w+") as log:
         done = subprocess.run(command, stdout=subprocess.PIPE, stderr=log, text=True, check=False)  # noqa: S603  our own module
@@ -72,7 +72,7 @@ def run(name: str, *options: str) -> Report:
 
 
 def page(reports: Sequence[Report], seconds: float) -> str:
-    """Return the page of the figures of benches."""
+    """Return the Markdown page with the figures of all benches."""
     load = ", ".join(f"{average:.1f}" for average in os.getloadavg())
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load at the end {load}"
     head = f"# Results of `make bench`\n\n{machine}, {seconds / 60:.1f} minutes.\n"

@@ -1,4 +1,4 @@
-"""What benches measure from outside: processes of nodes, and of a bare relay."""
+"""Start the server processes that benches measure, nodes and a bare relay; read CPU and memory."""
 
 import os
 import subprocess
@@ -20,10 +20,10 @@ UNLIMITED: Final = (
     "--message-rate", "none", "--identity-rate", "none", "--handshake-rate", "none",
     "--max-unauthenticated", "none", "--max-unauthenticated-per-host", "none",
 )  # fmt: skip
-"""Options of a node whose peers all sit on one machine, and hurry."""
+"""Options of a node without limits of rates, as all clients of a bench are on one machine."""
 
 _SCHEDULED: Final = 2
-"""The clock of all threads of a process, beside its number (`clock_getcpuclockid(3)`)."""
+"""Bits that select a process's CPU clock, in addition to its id (`clock_getcpuclockid(3)`)."""
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -34,17 +34,17 @@ def processor_time(pid: int) -> float:
 
 
 def memory_of(pid: int) -> int:
-    """Return the bytes of memory that a process has."""
+    """Return the bytes of memory that a process uses now."""
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE
 
 
 @attrs.define
 class Server:
-    """A process of a node, or of what stands for it.
+    """A running server process: a node, or the relay.
 
     Attributes:
-        children: Its processes, each a node (`--processes`); empty: it is the node itself.
-        log: What it says on stderr.
+        children: Ids of its node processes (`--processes`); empty: the process is the node itself.
+        log: Lines that the server has written to stderr.
     """
 
     pid: int
@@ -58,11 +58,11 @@ class Server:
         return self.children or (self.pid,)
 
     def memory(self) -> int:
-        """Return the bytes of memory that the nodes have."""
+        """Return the bytes of memory that the node processes use now."""
         return sum(map(memory_of, self.nodes))
 
     def cpu(self) -> float:
-        """Return the seconds of CPU that the nodes have taken so far."""
+        """Return the seconds of CPU that the node processes have used so far."""
         return sum(map(processor_time, self.nodes))
 
 
@@ -70,10 +70,10 @@ class Server:
 async def open_process(
     command: Sequence[str], code: Path | None = None, *, has_log: bool = False
 ) -> AsyncIterator[tuple[trio.Process, dict]]:
-    """Run a command; give the line of JSON that it writes when it is ready.
+    """Run a command; provide the process and the JSON that it writes when ready.
 
     Args:
-        command: Its words.
+        command: Words of the command.
         code: The folder of another version of the project; None: this one.
         has_log: Whether its stderr is read.
     """
@@ -98,7 +98,7 @@ async def open_process(
 
 @asynccontextmanager
 async def open_node_process(*options: str, code: Path | None = None) -> AsyncIterator[Server]:
-    """Run a node that serves all wire forms, by default without the limits of hosts."""
+    """Run a node that serves all forms of messages, by default without limits of rates."""
     command = (sys.executable, "-m", "actors", "node", "--domain", DOMAIN, "--allow-legacy")
     words = (*command, *(options or UNLIMITED))
     async with open_process(words, code, has_log=True) as (process, ready):
@@ -119,6 +119,6 @@ async def open_node_process(*options: str, code: Path | None = None) -> AsyncIte
 
 @asynccontextmanager
 async def open_relay() -> AsyncIterator[Server]:
-    """Run the bare relay."""
+    """Run the relay of `bench.relay` in a process."""
     async with open_process((sys.executable, "-m", "bench.relay")) as (process, ready):
         yield Server(process.pid, ("127.0.0.1", ready["port"]))

@@ -1,1 +1,1 @@
-"""Judges of traces of any size, with PySpark."""
+"""Checks of recorded traces of any size by the claims of the protocol, with PySpark."""

@@ -43,7 +43,7 @@ A *claim* is a property that every run has. This page is the output of `python -
 
 
 def claims_page() -> str:
-    """Return the page, in Markdown."""
+    """Return the documentation page of all claims, in Markdown."""
     return _HEAD + "".join(f"| {' | '.join(_row(claim))} |\n" for claim in CATALOGUE)
 
 
@@ -63,7 +63,7 @@ def _row(claim: Claim) -> tuple[str, ...]:
 
 
 def _records(judges: tuple[judged.Claim, ...]) -> str:
-    """Return the records that the judges need, in words."""
+    """Return a phrase for people about the kinds of records that the judges of a claim need."""
     needed: dict[tuple[str, bool], set[str]] = {}
     for route in (each for claim in judges for _, routes in claim.methods for each in routes):
         names = needed.setdefault((route.kind.value, route.is_at_bus), set())
@@ -297,7 +297,7 @@ def claims() -> None:
 
 
 class _Progress:
-    """Print a line on stderr if it changed; on a terminal, in place of the previous one."""
+    """Printer of progress lines on stderr; on a terminal, a line replaces the previous one."""
 
     def __init__(self) -> None:
         self._last = ""

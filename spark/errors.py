@@ -1,4 +1,4 @@
-"""Errors that stop a judgement before it begins, and failures of Spark as one sentence."""
+"""Errors of the commands of this package, each with a sentence for people."""
 
 import re
 from collections.abc import Iterator
@@ -21,14 +21,14 @@ class SparkFailedError(ProtoflyError):
 
 
 class ReportPlaceError(ProtoflyError):
-    """The report cannot be written at its place."""
+    """The report cannot be written to the directory that the user named."""
 
     def __init__(self, directory: str, reason: str) -> None:
         super().__init__(f"cannot write a report to {directory}: {reason}; name another directory")
 
 
 class TraceMissingError(ProtoflyError):
-    """There is no trace at a path."""
+    """There is no trace at a path that the user named."""
 
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"no trace at {path}: {reason}; name a directory that --trace wrote")
@@ -45,7 +45,7 @@ _ENDED: Final = "its Java process has ended; give it more memory, as with --driv
 
 @contextmanager
 def report_failures(what: str) -> Iterator[None]:
-    """Turn a failure of Spark in the block into one sentence that begins with `what`.
+    """Convert a failure of Spark in the block to an error with one sentence for people.
 
     Raises:
         SparkFailedError: Spark, or the Java under it, failed.
@@ -89,7 +89,7 @@ class FormerReportError(ProtoflyError):
 
 
 class WatchStateError(ProtoflyError):
-    """A watch cannot continue in the directory of its progress."""
+    """The command `watch` cannot continue with the progress in a directory."""
 
     def __init__(self, directory: str, reason: str) -> None:
         super().__init__(f"cannot watch with {directory}: {reason}; name another directory")

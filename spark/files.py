@@ -1,4 +1,4 @@
-"""Files of traces: how they are found, and how a Python worker reads them.
+"""Find the files of traces, and read them in the Python workers of Spark.
 
 A worker opens files of this machine itself. Spark reads files behind a URL, and passes their bytes
 to the worker, file by file.
@@ -34,15 +34,15 @@ QUARANTINED: Final = "_quarantine"
 """Folder of the lines that `convert` could not parse as records."""
 
 SILENT: Final = "_silent"
-"""Folder of the writers whose files have no record."""
+"""Folder that `convert` writes for processes whose files have no record."""
 
 _NOTES: Final = ".json"
 _BATCH: Final = 10_000
-"""Records that are read from columns at a time."""
+"""Number of records that are read from a Parquet file at a time."""
 
 _NAMED: Final = ("run", "node")
 _TOLD: Final = tuple(name for name in READ if name not in _NAMED)
-"""The columns; run and node are in the name of the folder."""
+"""Columns of the Parquet files of `convert`; run and node are in the name of the folder."""
 
 _I = TypeVar("_I")
 _Column: TypeAlias = list[str | int | float | None]
@@ -79,12 +79,12 @@ def find_files(session: SparkSession, paths: Sequence[str]) -> list[str]:
 
 
 def is_local(name: str) -> bool:
-    """Return whether a worker opens the file itself."""
+    """Return whether a file is on this machine, so that a worker opens the file itself."""
     return "://" not in name
 
 
 def shared_out(items: Iterable[tuple[int, _I]], most: int) -> list[list[_I]]:
-    """Return items in groups of about the same size, none of them empty.
+    """Divide items into groups of about the same total size, none of them empty.
 
     Args:
         items: Each with its size.
@@ -102,7 +102,7 @@ def shared_out(items: Iterable[tuple[int, _I]], most: int) -> list[list[_I]]:
 
 
 def plain(url: str) -> str:
-    """Return the name of a file as a person writes it: Spark names files by encoded URLs."""
+    """Return the path or URL of a file without the encoding of URLs that Spark uses."""
     return re.sub(_SCHEME, "/", unquote(url)) if re.match(_SCHEME, url) else url
 
 
@@ -146,12 +146,12 @@ def _list_files(session: SparkSession, path: str, ends: str) -> list[str]:
 
 
 def base_of(path: str) -> str:
-    """Return the directory of the folders of runs."""
+    """Return the directory that contains the folders of runs, for a path in it."""
     return re.split(r"(?:^|/)(?=(?:run|node)=)", path, maxsplit=1)[0] or "."
 
 
 def part_of(name: str, content: bytes | None = None) -> Part:
-    """Return a file of a trace.
+    """Return the reader for a file of a trace, by the form of the file.
 
     Args:
         name: Path or URL.
@@ -170,7 +170,7 @@ def _open_file(name: str) -> BinaryIO:
 
 @attrs.frozen
 class ColumnsPart:
-    """A file of `convert`: the columns of the records of one process.
+    """Reader of a Parquet file of `convert`, with the records of one process.
 
     Attributes:
         name: Path or URL.
@@ -202,7 +202,7 @@ class ColumnsPart:
             yield from self._records(batch.filter(is_wanted))
 
     def batches(self, names: Sequence[str], size: int) -> Iterator[pa.RecordBatch]:
-        """Yield some columns, with texts as indices into a dictionary.
+        """Yield some columns of all records, with texts encoded as indices into a dictionary.
 
         Args:
             names: The columns.
@@ -222,7 +222,7 @@ class ColumnsPart:
 
     @property
     def writer(self) -> tuple[str, str]:
-        """Run and node of all records of the file."""
+        """Return the run and the process that wrote all records of the file."""
         run, node = writer_of(self.name) or ("", "")
         return _name(run), _name(node)
 
@@ -238,7 +238,7 @@ def _name(text: str) -> str:
 
 
 def _values(column: pa.Array) -> _Column | None:
-    """Return the values of a column; None where it has none."""
+    """Return the values of a column, or None if the column has no values."""
     if column.null_count == len(column):
         return None
     if not pa.types.is_dictionary(column.type):
@@ -250,7 +250,7 @@ def _values(column: pa.Array) -> _Column | None:
 
 @attrs.frozen
 class NotesPart:
-    """The lines that were no records when a trace was converted.
+    """Reader of a file of `convert` with the lines of a trace that were no valid records.
 
     Attributes:
         name: Path or URL.

@@ -1,4 +1,4 @@
-"""Findings about traces as small frozen data, and the rule that makes them a verdict."""
+"""Results of the check of traces, as small frozen classes, and the rules for the verdict."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -16,7 +16,7 @@ DIAGRAMS: Final = 10
 
 @attrs.frozen
 class Account:
-    """The judgement of a process that a worker hands to the driver.
+    """Summary of the check of one process, which a Spark worker returns to the driver.
 
     Attributes:
         files: Files with its records.
@@ -35,7 +35,7 @@ class Account:
 
 @attrs.frozen
 class Row:
-    """A row of the table of a machine, as traces write it."""
+    """A transition of a state machine: old state, trigger, new state, as traces write them."""
 
     old: str
     cause: str
@@ -44,7 +44,7 @@ class Row:
 
 @attrs.frozen
 class Dwell:
-    """How long entities stayed in a state; times in seconds."""
+    """Statistics of how long entities stayed in one state of a state machine, in seconds."""
 
     state: str
     stays: int
@@ -55,12 +55,12 @@ class Dwell:
 
 @attrs.frozen(kw_only=True)
 class MachineUse:
-    """The steps of the entities of a machine.
+    """Statistics of the recorded transitions of one state machine.
 
     Attributes:
-        used: How often each declared row was followed, including rows that were never followed.
-        dwells: Dwell times in the order of the states of the table.
-        undeclared: How often each step was made that is no row of the table.
+        used: How often each declared transition occurred, including those that never did.
+        dwells: Times spent in the states, in the order of the states of the table.
+        undeclared: How often each transition occurred that the table does not declare.
     """
 
     machine: str
@@ -73,16 +73,16 @@ class MachineUse:
 
     @property
     def never(self) -> list[Row]:
-        """Declared rows that no entity followed."""
+        """Declared transitions that never occurred."""
         return [row for row, times in self.used.items() if times == 0]
 
 
 @attrs.frozen(kw_only=True)
 class Step:
-    """The step of an entity that breaks a claim.
+    """The transition of an entity's state machine that violates a claim.
 
     Attributes:
-        actor: Component that recorded the step.
+        actor: Component that recorded the transition.
         why: Reason that the component gave.
         before: Earlier records of the entity, oldest first.
     """
@@ -97,12 +97,12 @@ class Step:
 
 @attrs.frozen(kw_only=True)
 class Broken:
-    """A record that breaks a claim.
+    """A violation: a record of a trace that violates a claim.
 
     Attributes:
         claim: Name of the claim.
-        about: The message, address, link or object; for a step, the key of the entity.
-        step: The step, if the claim is about machines.
+        about: The message, address, link or object; for a transition, the key of the entity.
+        step: The transition, if the claim is about state machines.
     """
 
     claim: str
@@ -116,13 +116,13 @@ class Broken:
 
 @attrs.frozen(kw_only=True)
 class NodeFindings:
-    """The findings about the trace of one node.
+    """The findings about the trace of one process (node).
 
     Attributes:
-        missing: Number of missing records, by their numbers.
+        missing: Number of records that are missing in the numbering.
         doubled: Number of records with the number of another record.
         quarantined: Number of lines in its files that are no records.
-        skew: Seconds by which its clock is ahead of another clock; None: unknown.
+        skew: Seconds by which the clock of the process is ahead of others; None: unknown.
     """
 
     node: str
@@ -167,9 +167,9 @@ class Findings:
 
 
 def judge_node(node: NodeFindings, *, is_quarantine_allowed: bool) -> Verdict:
-    """Judge one node's trace: violations, else what is missing, else conformant.
+    """Return the verdict on one node's trace: violated, else incomplete, else conformant.
 
-    Where quarantined lines are allowed, they account for as many missing records.
+    Where quarantined lines are allowed, they count as missing records that were found.
 
     Args:
         node: The findings about the trace.
@@ -194,7 +194,7 @@ def judge_run(
     *,
     is_quarantine_allowed: bool,
 ) -> Verdict:
-    """Judge all nodes together: the worst of them.
+    """Return the verdict on all traces together: the worst verdict on a node.
 
     Args:
         nodes: The findings about each node.

@@ -1,8 +1,8 @@
-"""Read traces: every line becomes a record or goes to quarantine, and none is lost.
+"""Read traces into DataFrames; lines that are no valid records are kept apart, in quarantine.
 
-A trace is any form that Spark reads: a directory of runs, the folder of one run or of one node in
-it, one file; on a disk or behind a URL; JSON Lines as processes write them, or the Parquet files of
-`convert`. `fsm.judge.trace_line` reads each line, in Python workers.
+A trace may be a directory of runs, the folder of one run or of one node in it, or one file; on a
+disk or behind a URL; JSON Lines as processes write them, or the Parquet files of `convert`.
+`fsm.judge.trace_line` reads each line, in Python workers.
 """
 
 import json
@@ -30,11 +30,11 @@ _PARQUET: Final = ".parquet"
 
 @attrs.frozen
 class Source:
-    """The contents of the files at the paths.
+    """The contents of the files of traces, as DataFrames.
 
     Attributes:
-        records: A row per line: the fields of its record, or its `flaw` and its text; its file,
-            and its position in the file.
+        records: A row for each line: the fields of the record, or the `flaw` and text of an
+            invalid line; the file, and the position in the file.
         writers: Runs and nodes whose folder has a file, an empty one too; the run may be
             empty.
         bad: Rows of QUARANTINE, from the conversion of the trace.
@@ -89,7 +89,7 @@ def read_source(
 
 
 def _is_of(path: str, file: str) -> bool:
-    """Return whether a file lies below its path; links out of a folder do not count."""
+    """Return whether a file is below a path; symbolic links to other folders do not count."""
     place = Path(plain(path))
     return not (is_local(file) and place.is_dir()) or is_inside(Path(file), place)
 
@@ -98,7 +98,7 @@ _SCHEME: Final = "^file:/+"
 
 
 def _file() -> Column:
-    """Return the column of the file name of a record."""
+    """Return a column with the name of the file from which each record was read."""
     # A plus sign stands for itself in these URLs, and for a space in a form.
     url = F.regexp_replace(F.col("_metadata.file_path"), "[+]", "%2B")
     return F.regexp_replace(F.url_decode(url), _SCHEME, "/")
@@ -153,7 +153,7 @@ def _of_columns(
 
 
 def _aside(session: SparkSession, base: str, folder: str, schema: StructType) -> DataFrame:
-    """Read the files that `convert` wrote beside the records; often there are none."""
+    """Read one of the additional folders that `convert` writes; empty if missing."""
     try:
         return session.read.schema(schema).json(f"{base}/{folder}")
     except AnalysisException:
@@ -163,10 +163,10 @@ def _aside(session: SparkSession, base: str, folder: str, schema: StructType) ->
 def small_frame(
     session: SparkSession, rows: Iterable[Mapping[str, Json]], schema: StructType
 ) -> DataFrame:
-    """Turn rows into a DataFrame.
+    """Convert a few rows to a DataFrame.
 
-    `createDataFrame` would run a Python process per task, which takes a second; a literal
-    travels with the plan.
+    `createDataFrame` would run a Python process for each task, which takes a second; here the rows
+    are part of the query plan.
 
     Args:
         session: The Spark session.
@@ -180,7 +180,7 @@ def small_frame(
 
 
 def place_lines(session: SparkSession, bad: Sequence[Mapping[str, Json]]) -> DataFrame:
-    """Return the line numbers of bad lines in their files.
+    """Determine the line numbers, in their files, of lines that are no records.
 
     A line is numbered within the piece of its file that one task read. The lines of the earlier
     pieces are counted, if there are any.
@@ -203,7 +203,7 @@ def place_lines(session: SparkSession, bad: Sequence[Mapping[str, Json]]) -> Dat
 
 
 def _pieces(session: SparkSession, files: Sequence[str]) -> DataFrame:
-    """Count the lines before each piece of some files. Returns: file, block, offset."""
+    """Count the lines before each piece of some files; return rows of file, block and offset."""
     earlier = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     pieces = (
         _reader(session)

@@ -1,8 +1,8 @@
-"""The judgement of traces by Spark, from paths to findings.
+"""Check of traces with Spark, from paths of files to findings.
 
-A Python worker reads and folds the files of a folder, mostly those of one process, by the code of
-`fsm judge` (`fsm.judge.verdict.judge_folder`). The evidence of processes for claims across them is
-shuffled by its keys. Only this module asks Spark for results.
+A Python worker checks the files of a folder, mostly those of one process, by the code of `fsm
+judge` (`fsm.judge.verdict.judge_folder`). For claims about several processes, workers return
+extracts of the records (evidence), which Spark groups by keys, such as the id of a message.
 """
 
 import json
@@ -42,7 +42,7 @@ from specs.trace import writer_of
 
 _SAID: Final = f"array<{SAID.simpleString()}>"
 _BYTES: Final = 64 * 1024 * 1024
-"""Bytes of files for each bucket of keys."""
+"""Bytes of trace files for each bucket into which the keys of evidence are divided."""
 
 _TASKS_PER_CORE: Final = 4
 """Tasks for each core, so that fast cores get further tasks."""
@@ -61,13 +61,13 @@ def judge_processes(
     *,
     is_of_machines: bool = False,
 ) -> DataFrame:
-    """Judge each process by itself.
+    """Check the trace of each process by itself.
 
     Args:
         session: A running Spark.
         folders: Files by folder, as `find_files` returned them.
-        buckets: Number of buckets for the keys of each fold across processes.
-        is_of_machines: Whether only the claims on machines are judged.
+        buckets: Number of buckets for the keys of each claim about several processes.
+        is_of_machines: Whether only the claims about state machines are checked.
 
     Returns:
         Rows of SAID.
@@ -122,7 +122,7 @@ def _read_by_spark(session: SparkSession, folders: Iterable[Sequence[str]]) -> D
 def judge_across(
     session: SparkSession, rows: DataFrame, whole: AbstractSet[str | None]
 ) -> DataFrame:
-    """Judge the evidence of processes, key by key.
+    """Check the claims about several processes, from the evidence of all processes, key by key.
 
     Args:
         session: A running Spark.
@@ -155,15 +155,15 @@ _MACHINES: Final = (What.ENTITIES.value, What.USED.value, What.STAY.value)
 
 @attrs.frozen(kw_only=True)
 class Question:
-    """The traces to judge, and the options of the judgement.
+    """The traces to check, and the options of the check.
 
     Attributes:
         traces: Directories of runs, runs, nodes of a run or files; every form that Spark reads.
         is_quarantine_allowed: Whether lines that are no records leave the verdict alone.
         untraced: Addresses or domains of participants without a trace.
         manifest: The participants; None: unknown.
-        is_of_machines: Whether only the claims on machines are judged; then participants are not
-            checked.
+        is_of_machines: Whether only the claims about state machines are checked, and no
+            participants.
     """
 
     traces: tuple[str, ...]
@@ -176,7 +176,7 @@ class Question:
 def validate(
     session: SparkSession, question: Question, report: Path | None = None, shown: int = 1
 ) -> findings.Findings:
-    """Judge traces by all claims.
+    """Check traces by the claims of the protocol, and return all findings.
 
     Args:
         session: A running Spark.
@@ -230,7 +230,7 @@ _SILENT: Final = frozenset({Flaw.NO_START, Flaw.NO_END})
 
 
 class _Judged:
-    """The rows of the folds, and the queries of the findings."""
+    """Results of the workers' checks as a DataFrame, and the queries that make findings of them."""
 
     def __init__(
         self,
@@ -264,7 +264,7 @@ class _Judged:
         )  # fmt: skip
 
     def ask(self, report: Path | None, shown: int) -> findings.Findings:
-        """Run the queries; return at most so many violations of each claim."""
+        """Run the queries, and return findings with at most `shown` violations of each claim."""
         broken = self._broken.persist(StorageLevel.MEMORY_AND_DISK)
         try:
             if report is not None:
@@ -346,7 +346,7 @@ class _Judged:
         return aside + one.bad
 
     def _gaps(self) -> tuple[list[trace_files.Missing], int]:
-        """Return the gaps, and how many of them are not flaws of a node."""
+        """Return the gaps in the traces, and how many of them do not belong to a node."""
         rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
         answers = sum(account.unanswered for account in self._accounts)
         is_any = any(account.gaps or account.unanswered for account in self._accounts)
@@ -362,7 +362,7 @@ class _Judged:
 
 
 def claim_names(*, is_of_machines: bool = False) -> Iterator[tuple[str, str]]:
-    """Yield the name of each claim in folds, and its name for people."""
+    """Yield the name of each checked claim in the rows of results, and its name for people."""
     yield from ((claim.value, claim.value) for claim in STEP_CLAIMS)
     if not is_of_machines:
         yield from ((claim, CLAIMS[claim].name) for claim in CLAIMS_JUDGED)
@@ -378,7 +378,7 @@ def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
 def _machines(
     folded: DataFrame, violations: Mapping[tuple[str, ...], int]
 ) -> list[findings.MachineUse]:
-    """Return how each machine was used."""
+    """Return the statistics of each state machine."""
     by = ("what", "key", "about", "place", "data")
     rows = folded.groupBy(*by).agg(F.sum("ln").alias("times")).collect()
     entities: Counter[str] = Counter()
@@ -429,7 +429,7 @@ def _dwells(
 
 
 def _quantile(times: Counter[int], part: float) -> int:
-    """Return the least number that a part of all numbers does not exceed."""
+    """Return the quantile of counted numbers: the least that a share (`part`) does not exceed."""
     left = part * times.total()
     for number in sorted(times):
         left -= times[number]
@@ -448,7 +448,7 @@ def _as_violations(broken: DataFrame) -> DataFrame:
 
 
 _DATA: Final = StructType([field for field in VIOLATION.fields if field.name not in SAID.names])
-"""The fields in the data of a step."""
+"""The fields of a violating transition that results store as JSON."""
 
 
 def _first(broken: DataFrame, count: int) -> list[findings.Broken]:
@@ -462,7 +462,7 @@ def _first(broken: DataFrame, count: int) -> list[findings.Broken]:
 
 
 def violation_of(row: Mapping[str, Any], claim: str) -> findings.Broken:  # type: ignore[explicit-any] # of Spark
-    """Return the violation of a row of VIOLATION.
+    """Convert a row with the schema VIOLATION to a violation.
 
     Args:
         row: Its fields.

@@ -1,8 +1,8 @@
-"""One validation from start to end: start Spark, judge, write the report.
+"""The commands as functions: start Spark, then check, convert or export traces.
 
-`convert` writes traces as Parquet: the columns of all records, a folder for each run and node, and
-beside them the lines that are no records, with their places, and the processes without a record.
-The verdict on the result is the verdict on the source.
+`convert` writes traces as Parquet files, with a folder for each run and node, and additional
+folders for the lines that are no records, and for the processes without a record. A check of the
+result has the same verdict as a check of the source.
 """
 
 import json
@@ -73,12 +73,13 @@ def _bad(session: SparkSession, lines: DataFrame) -> DataFrame:
 
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
-"""Size below which an optimising compiler does not pay (about 250,000 records)."""
+"""Size of traces below which Java's optimising compiler costs more than it saves (250,000 records).
+"""
 
 
 @attrs.frozen(kw_only=True)
 class Order:
-    """A judgement to make, and its output.
+    """A check of traces to perform, with its options and its output.
 
     Attributes:
         question: The traces and the options.
@@ -99,7 +100,7 @@ class Order:
 
 @attrs.frozen
 class Outcome:
-    """The outcome of an order: the findings and the report."""
+    """The result of a check: the findings and the report."""
 
     findings: Findings
     report: files.Report | None
@@ -110,7 +111,7 @@ class Outcome:
         return self.findings.verdict is Verdict.CONFORMANT
 
     def as_text(self) -> list[str]:
-        """Lines for people."""
+        """Return the result as lines of text for people."""
         lines = summary(self.findings)
         if self.report is not None:
             lines.append(f"report {self.report.html}")
@@ -119,7 +120,7 @@ class Outcome:
         return lines
 
     def as_json(self) -> list[str]:
-        """One JSON object per line: the first violation of each claim, then the verdict."""
+        """Return the result as lines of JSON: first violations of claims, then the verdict."""
         told = [
             *files.violation_objects(self.findings),
             files.verdict_object(self.findings, self.report),
@@ -128,7 +129,7 @@ class Outcome:
 
 
 def run(order: Order) -> Outcome:
-    """Carry out an order.
+    """Start Spark, and perform a check.
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
@@ -146,11 +147,11 @@ def run(order: Order) -> Outcome:
 
 
 def carry_out(session: SparkSession, order: Order) -> Outcome:
-    """Carry out an order on a Spark that runs, whatever its `settings`.
+    """Perform a check with a running Spark; the `settings` of the order are ignored.
 
     Args:
         session: The Spark session.
-        order: The judgement to make, and its output.
+        order: The check to perform.
 
     Raises:
         TraceMissingError: There is no trace at a path.
@@ -226,7 +227,7 @@ _WRITERS: Final = {"otlp": (write_otlp, "span"), "xes": (write_xes, "step")}
 """Formats of exports: their writers, and the counted unit."""
 
 _PIECES: Final = 256
-"""Pieces of a trace that is not small, so that one fits in the memory of the driver."""
+"""Number of pieces of a large trace in exports, so that each fits into the driver's memory."""
 
 
 def export(traces: tuple[str, ...], form: str, target: Path, settings: Mapping[str, str]) -> str:
@@ -256,7 +257,7 @@ def export(traces: tuple[str, ...], form: str, target: Path, settings: Mapping[s
 
 
 def _make(directory: Path) -> None:
-    """Check the directory before Spark starts, which takes seconds."""
+    """Create the directory of the report, to detect errors before Spark starts."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         with TemporaryFile(dir=directory):

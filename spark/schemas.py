@@ -1,4 +1,4 @@
-"""The schemas of DataFrames; that of a record is derived from its class."""
+"""The schemas of the DataFrames in this package; that of a record is derived from its class."""
 
 from enum import StrEnum
 from typing import Final
@@ -44,7 +44,7 @@ REST: Final = StructType([field for field in _WIRE.fields if field.name not in R
 
 
 class What(StrEnum):
-    """The kinds of rows of SAID, and the fields that each kind sets.
+    """Kinds of rows with the schema SAID, which workers return, and the fields that each kind sets.
 
     Attributes:
         PROCESS: A process: run, node, about (its folder), data.
@@ -55,14 +55,15 @@ class What(StrEnum):
         BAD: A line that is no record: about (its file), place, expected (why), data (its text).
         UNREAD: How many lines of a folder are no records: ln.
         ASIDE: Lines of a process that were set aside as no records: run (may be empty), node, ln.
-        STEP: A machine's claim, broken by a step: run, node, claim, ln, about, expected, data.
-        FINDING: Any other claim, broken: run, node, claim, ln, about, expected.
-        EVIDENCE: For claims across processes: run, node, claim (the fold), place (the bucket of
-            the keys), data (items).
+        STEP: A violation of a state machine's claim by a transition: run, node, claim, ln, about,
+            expected, data.
+        FINDING: A violation of any other claim: run, node, claim, ln, about, expected.
+        EVIDENCE: For claims about several processes: run, node, claim, place (the bucket of the
+            keys), data (items).
         ENTITIES: How many entities a machine has: key, ln.
-        USED: How often a step was made: key (the machine), data (the step), ln.
-        STAY: How often an entity stayed for a time: key (the machine), about (the state),
-            place (the time), ln.
+        USED: How often a transition occurred: key (the machine), data (the transition), ln.
+        STAY: How often an entity stayed in a state for a time: key (the machine), about (the
+            state), place (the time), ln.
     """
 
     PROCESS = "process"
@@ -85,44 +86,44 @@ SAID: Final = _fields(
     what=_TEXT, run=_TEXT, node=_TEXT, claim=_TEXT, key=_TEXT, ln=_WHOLE, place=_WHOLE,
     about=_TEXT, expected=_TEXT, data=_TEXT,
 )  # fmt: skip
-"""A row that a fold returns."""
+"""Schema of the rows that the checks in workers return; `What` lists the kinds of rows."""
 
 STEP: Final = _fields(ln=_WHOLE, t=DoubleType(), old=_TEXT, cause=_TEXT, new=_TEXT)
-"""A state record, as a timeline shows it."""
+"""Schema of a record about a state machine transition, in the history of an entity."""
 
 VIOLATION: Final = _fields(
     claim=_TEXT, run=_TEXT, node=_TEXT, ln=_WHOLE, about=_TEXT, expected=_TEXT, machine=_TEXT,
     actor=_TEXT, why=_TEXT, record=STEP, before=ArrayType(STEP),
 )  # fmt: skip
-"""A record that breaks a claim; of a step, the entity's records before it, oldest first."""
+"""Schema of a violation; for a transition, with the entity's records before, oldest first."""
 
 PIECE: Final = _fields(folder=_TEXT, name=_TEXT, at=_WHOLE, data=BinaryType())
-"""Bytes of a part that grows: of which file, and where in it they begin."""
+"""Schema of new bytes of a growing trace file: the file, their position, and the bytes."""
 
 FILE: Final = _fields(folder=_TEXT, name=_TEXT)
-"""A file, and the folder by which it is judged."""
+"""Schema of a trace file: its name, and the folder whose files are checked together."""
 
 QUARANTINE: Final = _fields(file=_TEXT, line=_WHOLE, reason=_TEXT, text=_TEXT)
-"""A line that is no record."""
+"""Schema of a line of a trace file that is no valid record."""
 
 PLACE: Final = _fields(file=_TEXT, block=_WHOLE, position=_WHOLE, reason=_TEXT, text=_TEXT)
-"""A line that is no record, with the piece of the file and its position there."""
+"""Schema of a line that is no valid record, with its position in a piece of the file."""
 
 WRITER: Final = _fields(run=_TEXT, node=_TEXT)
-"""A process whose files have no record; the run may be empty."""
+"""Schema of a process whose files have no record; the run may be empty."""
 
 FACT: Final = _fields(
     run=_TEXT, node=_TEXT, ln=_WHOLE, wall_ns=_WHOLE, actor=_TEXT, k=_TEXT, op=_TEXT,
     machine=_TEXT, key=_TEXT, old=_TEXT, new=_TEXT, cause=_TEXT, type=_TEXT, mid=_TEXT,
     ref=_TEXT, code=_WHOLE, link=_TEXT,
 )  # fmt: skip
-"""The fields of a record that a history shows."""
+"""Schema of a record with the fields that the history of a violation shows."""
 
 PLACED: Final = _fields(of_run=_TEXT, of_node=_TEXT, of_ln=_WHOLE)
-"""The place of a violation."""
+"""Fields that identify the violating record: run, node and number."""
 
 HOLE: Final = _fields(run=_TEXT, node=_TEXT, after=_WHOLE, reason=_TEXT)
-"""A gap, and the number of the record after it."""
+"""Schema of a gap in a trace, with the number of the record after the gap."""
 
 STORY: Final = _fields(
     claim=_TEXT,

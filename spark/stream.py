@@ -1,11 +1,11 @@
-"""Traces as a stream: a source that follows growing files, and the folds of `fsm.judge`.
+"""Check of traces that are still being written: a Spark stream of growing files, and its operators.
 
-The file source of Spark reads a file once, when it is complete. This source remembers how many
-bytes of each part were read: that is its offset, which Spark stores in the checkpoint.
+Spark's own file source reads complete files only. The source here counts the bytes of each file
+that were read: these counts are its offset, which Spark stores in the checkpoint.
 
-The folds are stateful operators. The first judges each process by itself, folder by folder; its
-state is a `LiveJudge`. The second judges the evidence of processes, key by key; its state is the
-evidence of each key so far. Both states are in the checkpoint, as of the last round.
+Two stateful operators use the checks of `fsm.judge`. The first one checks each process by itself;
+its state is a `LiveJudge`. The second one checks the claims about several processes; its state is
+the evidence of each key so far. Both states are in the checkpoint, as of the last round.
 """
 
 import json
@@ -37,13 +37,13 @@ _KEPT: Final = "kept binary"
 
 
 class FolderFold(StatefulProcessor):
-    """Judge the processes of a folder: from rows of PIECE, by folder, to rows of SAID."""
+    """Spark operator that checks the processes of a folder: rows of PIECE become rows of SAID."""
 
     def __init__(self, buckets: int) -> None:
-        """Create the fold.
+        """Create the operator.
 
         Args:
-            buckets: Number of buckets for the keys of each fold across processes.
+            buckets: Number of buckets for the keys of each claim about several processes.
         """
         self._buckets = buckets
 
@@ -93,9 +93,9 @@ class _Judged:
 
 
 class AcrossFold(StatefulProcessor):
-    """Judge the evidence of several processes: rows of SAID, by fold and bucket.
+    """Spark operator that checks the claims about several processes, by claim and bucket of keys.
 
-    Rows that are no evidence are passed on unchanged.
+    Input and output are rows of SAID; rows that are no evidence are passed on unchanged.
     """
 
     @override
@@ -123,7 +123,7 @@ _Offset: TypeAlias = dict[str, int]
 """Number of read bytes by the name of the file."""
 
 _PIECE: Final = 1 << 20
-"""Maximal bytes of a row."""
+"""Maximum bytes of a trace file in one row of the stream."""
 
 _ROUND: Final = 64 << 20
 """Maximal bytes of a round, which bound its memory."""
@@ -140,7 +140,7 @@ def sizes_of(directory: Path) -> dict[str, int]:
 
 
 class TraceSource(DataSource):
-    """Pieces of traces as they are written.
+    """Spark data source that streams the new bytes of trace files.
 
     Options: `path`, the directory; `tasks`, how many read at the same time.
     """
@@ -161,13 +161,13 @@ class TraceSource(DataSource):
 
 @attrs.frozen
 class _Span(InputPartition):
-    """The pieces that one task reads: the file of each, its begin and its end."""
+    """The pieces of files that one task reads: for each the file, first and last byte."""
 
     pieces: tuple[tuple[str, int, int], ...]
 
 
 class TraceReader(DataSourceStreamReader):
-    """Read the bytes added to parts, each byte once, and those of a folder in order."""
+    """Stream reader of the bytes added to trace files: each byte once, in order for each folder."""
 
     def __init__(self, directory: Path, tasks: int) -> None:
         self._directory = directory
@@ -206,7 +206,7 @@ class TraceReader(DataSourceStreamReader):
 
 
 def next_offset(start: Mapping[str, int], sizes: Mapping[str, int], limit: ReadLimit) -> _Offset:
-    """Return the offset of the next round.
+    """Return how many bytes of each file will have been read after the next round.
 
     Args:
         start: Number of read bytes of each file.

@@ -1,9 +1,9 @@
-"""Judge traces while processes write them, and record the violations in a ledger.
+"""Check traces while processes write them, and record the violations on disk.
 
-The ledger on disk has each violation once, whatever is interrupted. `violations.jsonl` grows by one
-line for each violation. `progress.json` states the round, and the byte of that file, up to which
-all is written. Bytes behind it are of an unfinished round; they are cut off, and Spark repeats the
-round from its checkpoint.
+The files have each violation once, even if the check is interrupted and started again.
+`violations.jsonl` grows by one line for each violation. `progress.json` states the last complete
+round, and the length of `violations.jsonl` after this round. Later bytes belong to an unfinished
+round; they are removed, and Spark repeats the round from its checkpoint.
 """
 
 import json
@@ -58,10 +58,11 @@ _IDENTITY: Final = ("claim", "run", "node", "ln", "about", "expected", "machine"
 
 @attrs.frozen(kw_only=True)
 class Seen:
-    """The state of the judgement of a process.
+    """Progress of the check of one process.
 
     Attributes:
-        unjudged: Half a sentence on why its records are no longer judged; empty: they are judged.
+        unjudged: Reason why its records are not checked any more, as half a sentence; empty: they
+            are checked.
     """
 
     folder: str
@@ -74,7 +75,7 @@ class Seen:
 
 @attrs.define(kw_only=True)
 class Progress:
-    """The progress of a watch.
+    """Progress of the command `watch`, as it is stored on disk.
 
     Attributes:
         traces: The directory that is watched.
@@ -94,7 +95,7 @@ class Progress:
 
     @property
     def records(self) -> int:
-        """Number of judged records."""
+        """Number of checked records of all processes."""
         return sum(process.records for process in self.processes.values())
 
     @property
@@ -109,10 +110,10 @@ class Progress:
 
 
 class Ledger:
-    """Record violations on disk.
+    """The files of violations and progress on disk; each violation is recorded once.
 
     Attributes:
-        progress: Progress of the watch.
+        progress: Progress of the command `watch`.
     """
 
     def __init__(self, directory: Path, traces: str) -> None:
@@ -161,7 +162,7 @@ class Ledger:
         processes: Iterable[Seen] = (),
         bad: int = 0,
     ) -> list[Broken]:
-        """Record a round; a repeated round changes nothing.
+        """Write the violations and progress of a round; ignore a repeated round.
 
         Args:
             number: Number of the round.
@@ -215,7 +216,7 @@ class Ledger:
         new.replace(self._place)
 
     def _cut_off(self) -> Iterator[_Id]:
-        """Cut off the output of an unfinished round; yield the remaining violations."""
+        """Remove the output of an unfinished round; yield the remaining violations."""
         self._file.touch()
         os.truncate(self._file, self.progress.length)
         with self._file.open("rb") as file:
@@ -249,7 +250,7 @@ _SETTINGS: Final = {
 
 @attrs.frozen
 class Watched:
-    """The outcome of a watch.
+    """The result of the command `watch`.
 
     Attributes:
         violations: Number of violations.
@@ -267,13 +268,13 @@ class Watched:
         return not self.violations
 
     def as_text(self) -> list[str]:
-        """Lines for people."""
+        """Return the result as lines of text for people."""
         if self.findings is not None:
             return summary(self.findings)
         return [f"interrupted: {count(self.violations, 'violation')} so far"]
 
     def as_json(self) -> list[str]:
-        """One JSON object."""
+        """Return the result as one line of JSON."""
         if self.findings is not None:
             return [json.dumps(verdict_object(self.findings), separators=(",", ":"))]
         return []
@@ -290,7 +291,7 @@ def watch(
     untraced: tuple[str, ...] = (),
     settings: Mapping[str, str],
 ) -> Watched:
-    """Judge traces while they are written.
+    """Check traces while processes write them, until interrupted or idle.
 
     Args:
         traces: The directory of runs.
@@ -332,7 +333,7 @@ def watch(
 
 
 def _stream(session: SparkSession, traces: Path, to: Path, rounds: "_Rounds") -> StreamingQuery:
-    """Start the stream: pieces of files, folded by folder, then by the keys of the evidence."""
+    """Start the Spark stream that checks each process, and then the claims about several ones."""
     cores = session.sparkContext.defaultParallelism
     session.dataSource.register(TraceSource)
     pieces = (
@@ -361,7 +362,7 @@ def _stream(session: SparkSession, traces: Path, to: Path, rounds: "_Rounds") ->
 
 @contextmanager
 def _interrupts() -> Iterator[threading.Event]:
-    """Record SIGINT and SIGTERM, instead of ending at once."""
+    """Provide an event that SIGINT and SIGTERM set, instead of ending the process at once."""
     interrupted = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: interrupted.set())
@@ -392,7 +393,7 @@ def _wait_for_end(
 
 
 class _Rounds:
-    """Process the rows of the stream, round by round."""
+    """Receiver of the results of the stream, which records and reports them round by round."""
 
     def __init__(
         self,
@@ -449,7 +450,7 @@ _BROKEN: Final = frozenset({What.STEP.value, What.FINDING.value})
 
 
 def _judge_all(session: SparkSession, question: Question, to: Path, rounds: _Rounds) -> Findings:
-    """Judge everything, and report the violations that were not reported before."""
+    """Check all traces from the beginning, and report the violations that are new."""
     findings = validate(session, question, to)
     names = dict(claim_names())
     rows = session.read.parquet(str(to / "violations.parquet")).toLocalIterator()

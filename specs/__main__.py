@@ -15,7 +15,7 @@ HERE = Path(__file__).parent / "schemas"
 
 
 def main() -> None:
-    """Write one file per schema, or a module, into a folder; exit with 1 if that fails."""
+    """Write the schemas, or the module of constants, into a folder; exit with 1 if that fails."""
     parser = argparse.ArgumentParser(prog="python -m specs", description="The protocol as data.")
     commands = parser.add_subparsers(required=True, metavar="command")
     _command(

@@ -1,8 +1,8 @@
-"""The capabilities of runtimes, which descriptors name as constraints (CAT-02..04, STB-12).
+"""Compare the capabilities of a runtime with the constraints of code (CAT-02..04, STB-12).
 
-One table is the whole vocabulary. A runtime states its capabilities under `hypertyCapabilities` and
-`protocolCapabilities`; a descriptor of a hyperty or stub states its needs under `constraints`, by
-the same names. A constraint that is not in the table is not met.
+A table lists all capabilities. The descriptor of a runtime states the runtime's capabilities under
+`hypertyCapabilities` and `protocolCapabilities`; the descriptor of a hyperty or stub states its
+needs under `constraints`, by the same names. A constraint that is not in the table is not met.
 """
 
 import re
@@ -17,10 +17,10 @@ _VERSION: Final = re.compile(r"\d{1,4}(\.\d{1,4}){0,2}")
 
 
 class Form(Enum):
-    """The form of a value, and the rule by which a capability meets a constraint of this form."""
+    """Forms of the value of a capability; each decides when a capability meets a constraint."""
 
     FLAG = "true or false"
-    """`true` needs `true`; `false` needs nothing."""
+    """A truth value: the constraint `true` requires the capability `true`."""
 
     AMOUNT = "a number"
     """A number: the capability must be at least as large."""
@@ -62,17 +62,17 @@ CAPABILITIES: Final[Mapping[str, tuple[Form, str]]] = MappingProxyType(
         "stubs":         (Form.WORDS, "stubs that ship with the runtime"),
     }
 )
-"""Every capability by its name."""
+"""For every capability, by its name: the form of its value, and its meaning for people."""
 # fmt: on
 
 
 def unmet(constraints: Json, capabilities: JsonObject | None) -> str | None:
-    """Return the first constraint that is not met, as half a sentence, or None.
+    """Return which constraint a runtime does not meet, as half a sentence, or None if it meets all.
 
     Args:
         constraints: The constraints of a descriptor.
-        capabilities: The capabilities of a runtime; None: it is only judged whether a runtime
-            could meet the constraints.
+        capabilities: The capabilities of the runtime; None: check only that the constraints are
+            known and well formed.
     """
     if constraints is None:
         return None
@@ -102,9 +102,9 @@ def _is_met(form: Form, wanted: Json, capability: Json) -> bool:
 
 
 def narrow(capabilities: JsonObject, declared: JsonObject) -> JsonObject:
-    """Return the capabilities of a runtime without those that its descriptor denies.
+    """Return the capabilities of a runtime, reduced to those that its descriptor declares.
 
-    Capabilities that the descriptor does not mention stay; a value of another form denies one.
+    A capability that the descriptor does not mention stays; one with an invalid value is removed.
 
     Args:
         capabilities: The runtime's capabilities.
@@ -121,7 +121,7 @@ def _both(form: Form, capability: Json, declared: Json) -> Json:
 
 
 def _lesser(first: Json, second: Json) -> Json:
-    """Return the lesser of two values of a form: `first` if `second` meets it."""
+    """Return what two values of a capability have in common, such as the smaller number."""
     match first, second:
         case bool(), bool():
             return first and second

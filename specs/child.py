@@ -1,4 +1,7 @@
-"""Addresses and names of children of data objects (ADR-05, SYN-24, C-11)."""
+"""Addresses and names of child objects of data objects, such as chat messages (ADR-05, SYN-24).
+
+Any hyperty may create children of an object; only its creator may change a child.
+"""
 
 from functools import lru_cache
 from typing import Final
@@ -7,68 +10,67 @@ from specs.addresses.address import RUNTIME_SCHEME, scheme_of
 from specs.message import Message, MessageType
 
 CHILDREN: Final = "/children/"
-"""The segment between an object and the name of its children."""
+"""The text between the address of an object and the name of a list of its children."""
 
 _ALL_CHILDREN: Final = CHILDREN.removesuffix("/")
 _ALL_SLASHES: Final = 4
 
 RESOURCES: Final = "resources"
-"""The name of the single list of children of an object (ours: upstream's usual name)."""
+"""The name of the only list of children of an object, as in upstream's implementation."""
 
 _WRITING: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
 _CONNECTION: Final = "connection"
 _NAMES: Final = (RESOURCES,)
 
 _MOST_DIGITS: Final = 16
-"""Digits in the number of a child, as the schema of its name has it; Python reads no number of
-any length."""
+"""Largest number of digits in the number of a child, as in the schema of its name."""
 
 
 def child_resources(url: str) -> tuple[str, ...]:
-    """Return the names of an object's lists of children.
+    """Return the names of the lists of children of a data object.
 
-    The description of a P2P link has no lists of children.
+    A `connection` object, which describes a P2P link, has no children.
     """
     return () if scheme_of(url) == _CONNECTION else _NAMES
 
 
 def children_addresses(url: str) -> tuple[str, ...]:
-    """Return the addresses to which an object's children are written and reported."""
+    """Return the addresses to which messages about an object's children are sent."""
     return tuple(f"{url}{CHILDREN}{name}" for name in child_resources(url))
 
 
 SUBSCRIPTION: Final = "subscription"
-"""Suffix of an object's address for requests to observe it."""
+"""Suffix of an object's address for requests to observe the object."""
 
 CHANGES: Final = "changes"
-"""Suffix of an object's address for its changes."""
+"""Suffix of an object's address for events about changes of the object."""
 
 
 def published_addresses(url: str) -> tuple[str, ...]:
-    """Return the addresses at which an object and its children are published."""
+    """Return the addresses to which changes of an object and of its children are sent."""
     return f"{url}/{CHANGES}", *children_addresses(url)
 
 
 @lru_cache(maxsize=4096)
 def parent_of(address: str) -> str | None:
-    """Return the object of an address of children, or None if it is another address."""
+    """Return the object of an address of children, or None for an address of another form."""
     url, separator, name = address.partition(CHILDREN)
     return url if separator and name and "/" not in name else None
 
 
 def object_of(address: str) -> str:
-    """Return the object, or other source, that publishes at an address: `O` for `O/changes`."""
+    """Return the object, or other publisher, whose events go to an address: `O` for `O/changes`."""
     return parent_of(address) or address.rpartition("/")[0]
 
 
 def is_of_creator(message: Message) -> bool:
-    """Return whether a message to the address of children is from a creator, not the object."""
+    """Return whether a message to the address of children comes from a creator, not the object."""
     url = None if message.is_response else parent_of(message.to)
     return url is not None and message.from_ != url
 
 
 def is_all_children(address: str) -> bool:
-    """Return whether an address is upstream's single address for all children (C-11).
+    """Return whether an address is the one that upstream uses for all children together (C-11).
 
     Upstream writes `O/children/`; the canonical text has no slash at the end.
     """
@@ -77,9 +79,9 @@ def is_all_children(address: str) -> bool:
 
 
 def naming_error(message: Message) -> str | None:
-    """Return the error in a message to the address of children, or None.
+    """Return why a message to the address of children is not allowed, or None if it is allowed.
 
-    Only the verbs create, update and delete are for children, and each names a child of the sender.
+    Only the verbs create, update and delete are allowed, and the named child must be the sender's.
     """
     if message.type not in _WRITING:
         return "children are created, changed and deleted, nothing else"
@@ -91,7 +93,7 @@ def naming_error(message: Message) -> str | None:
 
 
 def child_name(creator: str, number: int) -> str:
-    """Return the name of a child: `Hx#<k>`."""
+    """Return the name of a child: the address of its creator, `#`, and the number."""
     return f"{creator}#{number}"
 
 

@@ -1,6 +1,6 @@
-"""The catalogue of claims, which hold in every run of the protocol.
+"""The catalogue of claims: properties that hold in every run of the protocol.
 
-The sentences are for people; the judges implement the claims and cite the ids.
+The sentences are for people. `fsm.judge` checks the claims in recorded traces, and cites their ids.
 """
 
 from enum import StrEnum
@@ -10,7 +10,7 @@ import attrs
 
 
 class Reach(StrEnum):
-    """The records that are needed to judge a claim."""
+    """Kinds of claims, by the trace records that are needed to check a claim."""
 
     SAFETY = "S"
     LIVENESS = "L"
@@ -22,13 +22,13 @@ class Reach(StrEnum):
 
 @attrs.frozen(slots=True)
 class Claim:
-    """One claim of the catalogue.
+    """A property that holds in every run of the protocol, with its id and name.
 
     Attributes:
-        id: Its label, such as I-B7; the letter names the subject.
-        name: Two or three words.
-        reach: Safety is judged on any prefix, liveness needs the end or a clock,
-            across needs the merged traces of all nodes, runs compares two runs.
+        id: Label of the claim, such as I-B7; the letter names the subject.
+        name: Name of the claim, of two or three words.
+        reach: Safety is checked on any prefix of a trace, liveness needs the end or a clock,
+            across needs the merged traces of all processes, runs compares two runs.
         text: The property, as a sentence without its final stop.
     """
 
@@ -303,7 +303,7 @@ CATALOGUE: Final[tuple[Claim, ...]] = (
           "two runs with the same seed and schedule have the same trace"),
 )
 # fmt: on
-"""Every claim, in the order of the protocol's page."""
+"""All claims, in the order of the protocol's page."""
 
 CLAIMS: Final = {claim.id: claim for claim in CATALOGUE}
-"""Every claim, by id."""
+"""All claims, by id."""

@@ -1,8 +1,9 @@
-"""Descriptors of a catalogue: one frozen class each (CAT-01..07).
+"""Classes of the descriptors that a domain's catalogue serves (CAT-01..07), and of revocations.
 
-The fields of the protocol have the protocol's names. Ours are the fields that make a descriptor
-trustworthy: `counter` and `expires`, of stubs `machine`, `endpoints` and `profile`, of packages
-hash, size and publisher. Unknown keys are ignored, and stay part of the signed text.
+A descriptor describes a hyperty, a stub, a runtime or a data schema. The fields of the protocol
+have the protocol's names. This project adds the fields that make a descriptor trustworthy:
+`counter` and `expires`, of stubs `machine`, `endpoints` and `profile`, of packages hash, size and
+publisher. Unknown keys are ignored, and stay part of the signed text.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,7 @@ from specs.schema.field import Address, Filled, Names, OneOf, add_checks, obeys,
 from specs.schema.shape import END, Size, Text, Whole
 
 LANGUAGE: Final = "python"
-"""Languages of code that can run here (CAT-01)."""
+"""The programming language of code that this implementation can run (CAT-01)."""
 
 Digest: TypeAlias = Annotated[
     str, Text(pattern=f"^[0-9a-f]{{64}}{END}", meaning="a hash of 64 hexadecimal digits")
@@ -195,7 +196,7 @@ DESCRIPTORS: Final[Mapping[CatalogueType, type[Described]]] = MappingProxyType(
         CatalogueType.IDP_PROXY: IdpProxyDescriptor,
     }
 )
-"""The class of the descriptors of each type."""
+"""The class of descriptors, by the kind in the catalogue address."""
 
 
 @attrs.frozen(slots=True, kw_only=True, field_transformer=add_checks)

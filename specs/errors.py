@@ -1,7 +1,7 @@
 """The base of all errors of this project, and the errors that data can cause.
 
-Errors are divided by the party that must act. Each layer adds its own errors below `ProtoflyError`:
-`fsm.table`, `transports.errors`, `actors.kit.errors`.
+There is one class for each party that must act on the error. Other packages add their own errors
+below `ProtoflyError`: `fsm.table`, `transports.errors`, `actors.kit.errors`.
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ _PUBLIC: Final = "actors"
 class ProtoflyError(Exception):
     """Base of all errors of this project; never raised itself.
 
-    Errors with `public=True` are names of `actors`, and show that as their module.
+    Errors with `public=True` are exported by `actors`, and tracebacks name them as such.
     """
 
     __module__ = _PUBLIC
@@ -63,12 +63,12 @@ class PlaceError(ProtoflyError):
 
 
 class SpecError(ProtoflyError):
-    """A table or a declaration contradicts itself: fix the table."""
+    """A table or a declaration in this program contradicts itself: fix the table."""
 
 
 @final
 class BadUrlError(ProtoflyError, public=True):
-    """A peer or a user wrote a text that is no address: refuse it.
+    """A text from a peer or a user is no address: refuse the text.
 
     Attributes:
         text: The text.
@@ -83,10 +83,10 @@ class BadUrlError(ProtoflyError, public=True):
 
 @final
 class BadMessageError(ProtoflyError, public=True):
-    """A peer sent an invalid message: refuse it.
+    """A message is invalid: refuse the message.
 
     Attributes:
-        reason: The rule that it breaks, as half a sentence.
+        reason: The rule that the message breaks, as half a sentence.
         code: Code of the answer, if an answer is possible.
     """
 

@@ -1,8 +1,8 @@
-"""The user and runtime of a session and of a message (MN-05, CON-01).
+"""Identities: the user and runtime of a session, and of the sender of a message (MN-05, CON-01).
 
-On the wire the identity of a sender is the entry `identity` of the body. Only the node of the
-receiver's domain writes it; an entry by anyone else is removed or, from the node of another domain,
-trusted as far as `said_by` permits.
+On the wire the identity of a sender is the field `identity` of the body. Only the node of the
+receiver's domain writes this field. The field is removed from messages of anyone else; in a message
+from the node of another domain it is trusted as far as `said_by` permits.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ IDENTITY: Final = "identity"
 
 @attrs.frozen(slots=True, kw_only=True)
 class Identity:
-    """The claims of a validated token about its bearer.
+    """The user and rights that a validated login token grants to its bearer.
 
     Attributes:
         user: Address of the user, such as user://idp.ex/alice.
@@ -51,7 +51,7 @@ class Identity:
 
 @final
 class VouchedBy(StrEnum):
-    """The party that vouches for the user of a message."""
+    """Parties that may vouch that a message was sent for a certain user."""
 
     IDENTITY_PROVIDER = "identity-provider"
     """A token of the user's identity provider, which the receiving side has verified."""
@@ -81,13 +81,13 @@ class SenderIdentity:
 
 @attrs.frozen(slots=True)
 class Stamp:
-    """The handling of the identity in the messages that a reader reads.
+    """Rule for a link or pipe: which sender's identity its incoming messages get.
 
     Attributes:
-        identity: Identity that each message gets; None: the reader knows none.
-        is_read: Whether the writer's entry is trusted instead: of a node, or of the process that
-            started this one.
-        is_kept: Whether the writer's entry stays in the body, for peers of upstream.
+        identity: Identity that each message gets; None: the identity is unknown.
+        is_read: Whether the identity is read from the body of each message instead, because the
+            other end is trusted: a node, or the process that started this one.
+        is_kept: Whether the field `identity` stays in the body, for peers of upstream.
     """
 
     identity: SenderIdentity | None = None
@@ -95,19 +95,19 @@ class Stamp:
     is_kept: bool = False
 
     def of(self, body: Mapping[str, Json]) -> SenderIdentity | None:
-        """Return the identity for a message with a body."""
+        """Return the sender's identity for a message with this body, by the rule."""
         return read_sender(body[IDENTITY]) if self.is_read else self.identity
 
 
 NOBODY: Final = Stamp()
-"""The handling for an unknown sender: an identity that it wrote is removed."""
+"""Rule for an unknown sender: messages get no identity, and the one in their bodies is removed."""
 
 READ: Final = Stamp(is_read=True)
-"""The handling for a trusted writer: its entry is read."""
+"""Rule for a trusted other end: the identity is read from the body of each message."""
 
 
 def speaks_for(issuer: str, domain: str) -> bool:
-    """Return whether an issuer of tokens may make statements for a domain: it is a host there.
+    """Return whether an issuer of tokens may speak for a domain: its host must be in that domain.
 
     Args:
         issuer: The issuer, a URL or the name of a host.
@@ -118,13 +118,13 @@ def speaks_for(issuer: str, domain: str) -> bool:
 
 
 def host_of_issuer(issuer: str) -> str:
-    """Return the host of an issuer, a URL or the name of a host."""
+    """Return the host of an issuer of tokens, which is named by a URL or by its host alone."""
     authority = issuer.partition("://")[2] or issuer
     return authority.partition("/")[0].partition(":")[0]
 
 
 def read_sender(value: Json) -> SenderIdentity | None:
-    """Read the entry `identity` of a body, or return None if it has another form."""
+    """Read the sender's identity from the value of `identity` in a body; None if malformed."""
     entry = value if isinstance(value, dict) else {}
     runtime, user, vouched_by = entry.get("runtime"), entry.get("user"), entry.get("vouchedBy")
     if not isinstance(runtime, str) or not isinstance(vouched_by, str):
@@ -137,11 +137,11 @@ def read_sender(value: Json) -> SenderIdentity | None:
 
 @lru_cache(maxsize=4096)
 def _sender(runtime: str, user: str | None, vouched_by: str) -> SenderIdentity:
-    """Return an identity, as the same object for many messages.
+    """Return the identity with checked addresses; equal arguments share one cached object.
 
     Raises:
-        BadUrlError: One of the addresses is none.
-        ValueError: There is no such voucher, or it is not of this runtime.
+        BadUrlError: One of the addresses is invalid.
+        ValueError: `vouched_by` is unknown, or does not fit: a user needs a voucher.
     """
     url, by = parse(runtime), VouchedBy(vouched_by)
     if url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
@@ -152,7 +152,7 @@ def _sender(runtime: str, user: str | None, vouched_by: str) -> SenderIdentity:
 
 
 def write_sender(identity: SenderIdentity) -> JsonObject:
-    """Write the entry `identity` of a body."""
+    """Return a sender's identity as the JSON value of `identity` in a body."""
     written: JsonObject = {"runtime": identity.runtime}
     if identity.user is not None:
         written["user"] = identity.user

@@ -43,7 +43,7 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
     if isinstance(var, type) and attrs.has(var) and var.__module__ == module.__name__
     if var is not answer.Success
 )
-"""All classes of bodies and of their parts (M-01..M-58)."""
+"""All classes of message bodies, and of objects within bodies (M-01..M-58)."""
 
 ADDRESS: Final = (
     r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
@@ -52,16 +52,16 @@ ADDRESS: Final = (
 """The pattern of addresses that `specs.addresses.address.parse` accepts."""
 
 ADDRESS_REF: Final = "#/$defs/Address"
-"""The path of the definition of addresses in a schema."""
+"""JSON pointer from a schema to its definition of addresses."""
 
 
 def address_schema() -> JsonObject:
-    """Return the schema of an address."""
+    """Return the JSON Schema of an address."""
     return {"type": "string", "maxLength": MAX_ADDRESS, "pattern": ADDRESS}
 
 
 def shape_schema(holds: shape.Shape) -> JsonObject:
-    """Return the schema of a field."""
+    """Return the JSON Schema for the permitted values of a field."""
     match holds:
         case shape.Maybe(of):
             return {"anyOf": [shape_schema(of), {"type": "null"}]}
@@ -100,7 +100,7 @@ def _plain(
 
 
 def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
-    """Return the schema of a rule of a class."""
+    """Return the JSON Schema that expresses a rule between fields of a class."""
     match rule:
         case OneOf(first, second):
             return {"oneOf": [_require_field(kind, first), _require_field(kind, second)]}
@@ -132,7 +132,7 @@ def _require_field(kind: type[attrs.AttrsInstance], path: str) -> JsonObject:
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 URN: Final = "urn:protofly:schema:"
-"""The beginning of the names of all schemas; no server is needed."""
+"""The beginning of the identifiers (`$id`) of all schemas; no server is needed."""
 
 _CITED: Final = re.compile(r" ?\([^()]*\b[A-Z][A-Z0-9]*-[A-Z]?[0-9]+[^()]*\)")
 """Citations of the protocol's pages in a docstring, which schemas leave out."""
@@ -142,7 +142,10 @@ _FIELD: Final = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)
 
 
 def schemas() -> dict[str, JsonObject]:
-    """Return every schema by name: the envelope, and each class that is not only a part."""
+    """Return all JSON Schemas by name: of the envelope, of each body, and of each descriptor.
+
+    A class that is used only within other bodies has no schema of its own.
+    """
     kinds = (*BODIES, *DESCRIPTOR_BODIES)
     parts = {part for kind in kinds for part in _parts(kind)}
     whole = {name_of(kind): body_schema(kind) for kind in kinds if kind not in parts}
@@ -150,26 +153,26 @@ def schemas() -> dict[str, JsonObject]:
 
 
 def schema_files() -> dict[str, str]:
-    """Return the text of each schema's file, by the file's name."""
+    """Return the contents of the files of all schemas, by the name of the file."""
     return {
         f"{name}.json": json.dumps(schema, indent=2) + "\n" for name, schema in schemas().items()
     }
 
 
 def name_of(kind: type[attrs.AttrsInstance]) -> str:
-    """Return the name of a class's schema: `LinkStatus` is `link-status`."""
+    """Return the name of the schema of a class: `link-status` for `LinkStatus`."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
 
 
 def body_schema(kind: type[attrs.AttrsInstance]) -> JsonObject:
-    """Return the schema of a body; classes of its parts are in its `$defs`."""
+    """Return the JSON Schema of a body; the classes of objects in the body are in its `$defs`."""
     return _complete(name_of(kind), _object(kind), tuple(_all_parts(kind)))
 
 
 def _complete(
     name: str, schema: JsonObject, parts: tuple[type[attrs.AttrsInstance], ...] = ()
 ) -> JsonObject:
-    """Return a schema with its name and with the definitions it refers to."""
+    """Return a schema with its identifier and with the definitions that the schema refers to."""
     defs: JsonObject = {part.__name__: _object(part) for part in parts}
     if ADDRESS_REF in json.dumps([schema, defs]):
         defs["Address"] = address_schema()
@@ -178,7 +181,7 @@ def _complete(
 
 
 def _envelope() -> JsonObject:
-    """Return the schema of a message in normal form."""
+    """Return the JSON Schema of a message in normal form, with any body."""
     has_code: JsonObject = {
         "type": "object",
         "required": ["code"],
@@ -232,7 +235,7 @@ def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
 
 
 def describe(kind: type) -> str:
-    """Return the first paragraph of a class's docstring."""
+    """Return the first paragraph of a class's docstring, without citations of protocol pages."""
     return _without_citations((kind.__doc__ or "").strip().split("\n\n")[0])
 
 

@@ -1,12 +1,11 @@
-"""JSON values in message bodies, and frozen JSON values, which cannot be changed in place.
+"""Types of JSON values, frozen JSON values, and functions that make texts safe to show.
 
-Frozen values are shared between any number of readers. Their objects and lists are equal to plain
-ones, are written as JSON, and are instances of `dict` and `list`. An attempt to change one raises
-`TypeError`. `copy.deepcopy(value)` is plain at all levels, `dict(value)` and `list(value)` at the
-top.
+Frozen values cannot be changed in place, so any number of readers may share them. Frozen objects
+and lists are equal to plain ones, can be written as JSON, and are instances of `dict` and `list`.
+An attempt to change one raises `TypeError`. `copy.deepcopy(value)` returns a value that is plain at
+all levels; `dict(value)` and `list(value)` return one that is plain at the top level.
 
-Freezing copies only parts that are not frozen yet: the cost of a value that shares most of its
-parts with a frozen one is that of the other parts.
+Freezing copies only the objects and lists that are not frozen yet.
 """
 
 import math
@@ -20,33 +19,33 @@ from typing_extensions import override
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 JsonObject: TypeAlias = dict[str, Json]
-"""A JSON object. Bodies are shared between tasks: they are never changed in place."""
+"""A JSON object. Message bodies have this type, and are never changed, as tasks share them."""
 
 JsonInput: TypeAlias = (
     "Mapping[str, JsonInput] | Sequence[JsonInput] | str | int | float | bool | None"
 )
-"""JSON for reading only: `dict[str, int]`, a tuple, any mapping.
+"""Type of parameters that accept any JSON value and do not change it: also a tuple or a mapping.
 
-`Json` itself is invariant: a `dict[str, int]` is no `Json`, since a text could be put into `Json`.
+For a type checker, `dict[str, int]` is no `Json`, since any JSON value could be put into a `Json`.
 """
 
 _PLAIN: Final = (str, int, NoneType)
 """Types of which every value is JSON; booleans are integers."""
 
 _NAMES: Final = frozenset({str})
-"""Types of keys."""
+"""Permitted types of keys of JSON objects."""
 
 SURE: Final[frozenset[type[object]]] = frozenset({str, int, bool, NoneType})
-"""Types of which every value is JSON; most objects and lists hold nothing else."""
+"""Types whose values are JSON and need no check; most objects and lists contain only these."""
 
 _MAX_DEPTH: Final = 64
-"""Deepest nesting that is checked; no peer accepts half of it, and Python's stack is limited."""
+"""Deepest nesting of values that `is_json` accepts: the recursion must fit into Python's stack."""
 
 
 def is_json(value: object, depth: int = _MAX_DEPTH) -> bool:
     """Return whether a value can be written as JSON and read again unchanged.
 
-    NaN cannot: it would be written as `null`, which has another meaning.
+    NaN is refused: a writer of JSON would write `null`, which has another meaning.
     """
     if isinstance(value, dict):
         return set(map(type, value)) <= _NAMES and _are_json(value.values(), depth)
@@ -62,7 +61,7 @@ def _are_json(values: Collection[object], depth: int) -> bool:
 
 
 class Absence(Enum):
-    """The absence of a value; null is a value."""
+    """Type of `ABSENT`, which marks that there is no value; `None` is the JSON value null."""
 
     ABSENT = auto()
 
@@ -74,11 +73,11 @@ _MOST_DIGITS: Final = 9
 
 
 def index_in(elements: list[Json], segment: str) -> int | None:
-    """Return the index of the element that a segment of a path names, or None.
+    """Return the index in a list that a segment of a dotted path names, or None if there is none.
 
     Args:
         elements: The list.
-        segment: The segment.
+        segment: The segment, which should consist of digits.
     """
     if not (segment.isascii() and segment.isdigit() and len(segment) <= _MOST_DIGITS):
         return None
@@ -86,7 +85,7 @@ def index_in(elements: list[Json], segment: str) -> int | None:
 
 
 def value_at(value: Json, path: str) -> "Json | Absence":
-    """Return the value at a path, which may be null, or `ABSENT`.
+    """Return the value at a dotted path in a JSON value, or `ABSENT` if there is none.
 
     Args:
         value: The whole value.
@@ -140,7 +139,7 @@ class FrozenArray(list[Json]):
 
 
 _STILL: Final = frozenset({FrozenObject, FrozenArray, str, int, bool, float, type(None)})
-"""Types of values that are frozen already."""
+"""Types whose values cannot be changed, so that `freeze` returns them unchanged."""
 
 
 def freeze(value: Json) -> Json:
@@ -172,11 +171,11 @@ def _frozen_array(value: list[Json]) -> FrozenArray:
 
 
 def _are_still(parts: Iterable[Json]) -> bool:
-    # Mostly they are, once the whole was frozen: this check costs as much as a copy.
+    # After the first freezing most parts are frozen: this check costs as much as a copy.
     return set(map(type, parts)) <= _STILL
 
 
-# Texts of others, made safe for a terminal, a log and a page.
+# Texts from peers and users, made safe for a terminal, a log and a web page.
 
 _ACTIVE: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f"

@@ -1,4 +1,4 @@
-"""The message envelope: five fields, and the rules for them that every router applies."""
+"""The class of messages, with five fields, and functions that make answers and other messages."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -15,7 +15,7 @@ from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 
 
 class MessageType(StrEnum):
-    """The nine verbs (MSG-02); wire values, lower case."""
+    """The nine verbs of messages (MSG-02), with their values on the wire."""
 
     CREATE = "create"
     READ = "read"
@@ -29,13 +29,13 @@ class MessageType(StrEnum):
 
 
 LEAST_RETRY: Final = 0.001
-"""Shortest wait that a refusal can ask for, in seconds: it is written in milliseconds."""
+"""Shortest time to wait that a refusal can ask for, in seconds; times are whole milliseconds."""
 
 MOST_RETRY: Final = 3600.0
-"""Longest wait that a refusal can ask for, in seconds (ours)."""
+"""Longest time to wait that a refusal can ask for, in seconds."""
 
 EVENT_PARTS: Final = frozenset({"status", "changes", "registration", "observers"})
-"""Last segments of `to` whose creates and updates are events (ADR-05, ADR-06)."""
+"""Last segments of addresses at which creates and updates are events (ADR-05, ADR-06)."""
 
 _CODES: Final = frozenset(Code)
 _CODES_LISTED: Final = ", ".join(str(int(code)) for code in Code)
@@ -45,13 +45,13 @@ _CHILD_EVENT_TYPES: Final = frozenset({MessageType.UPDATE, MessageType.DELETE})
 
 
 _SHOWN: Final = frozenset({"code", "description", "resource", "method"})
-"""Fields of a body whose values are shown to people."""
+"""Fields of a body whose values may be shown to people, as they contain no secrets."""
 
 _SHOWN_CHARS: Final = 80
 
 
 def _outline(body: JsonObject) -> str:
-    """Return a short form of a body without secrets, for people."""
+    """Return a short text about a body for people, without values that may be secret."""
     return f"{{{', '.join(_part(name, value) for name, value in body.items())}}}"[
         : _SHOWN_CHARS * 4
     ]
@@ -64,16 +64,16 @@ def _part(name: str, value: Json) -> str:
 
 @attrs.frozen(slots=True, init=False)
 class Message:
-    """One message in normal form.
+    """One message in normal form: a request, an event, or an answer.
 
     Attributes:
-        id: Positive, strictly increasing per `from_` (MSG-03).
+        id: Positive number, which rises with each message of the same sender (MSG-03).
         type: One of the nine verbs.
         from_: Canonical address of the sender.
         to: Canonical address of the receiver; the only field that routers use.
-        body: Free JSON; unknown keys are kept and not used for routing. Not to be changed in place:
-            evolve the message instead.
-        identity: The sender as the receiving side's node or link has established it; None: not
+        body: Any JSON object, which is not used for routing. Not to be changed in place: evolve the
+            message instead.
+        identity: The sender as the receiver's own node or link has established it; None: not
             established yet. Never read from the sender's body.
         is_response: True if this answers a request.
     """
@@ -109,7 +109,7 @@ class Message:
 
     @property
     def is_event(self) -> bool:
-        """True if the message has no answer (the `event` mark of the catalogue, or an inbox)."""
+        """True if the message gets no answer: an event by its type and address, or to an inbox."""
         if self.type in _EVENT_TYPES:
             last = self.to.rpartition("/")[2]
             if last in EVENT_PARTS or (last == INBOX and is_inbox(self.to)):
@@ -135,7 +135,7 @@ class Message:
 
     @property
     def value(self) -> Json:
-        """The `value` of the body: the requested, reported or returned value; None: absent."""
+        """The field `value` of the body; None if absent."""
         return self.body.get("value")
 
     @property
@@ -181,10 +181,10 @@ class Message:
         return tuple(filter(str.__instancecheck__, via)) if isinstance(via, list) else ()
 
     def is_last_by(self, stub: str) -> bool:
-        """Return whether a stub is the last one that the message has crossed.
+        """Return whether a stub is the last that the message has crossed.
 
         Args:
-            stub: Address of the stub, or of the end of a link.
+            stub: Address of the stub, or of a handler's stub for one P2P link.
         """
         via = self.body.get("via")
         if not isinstance(via, list) or not via:
@@ -200,11 +200,11 @@ _set_id, _set_type, _set_from, _set_to, _set_body, _set_identity, _set_is_respon
 
 
 def instance_id(message: Message) -> str:
-    """Return the name of this message instance, which is the same at every hop (`mid`).
+    """Return an identifier of the message, which is the same at every hop (`mid` in traces).
 
-    A request or event is named by its sender and id; an answer by both ends, the id, its code, so
-    that a provisional answer differs from its final one, and its `source`, as several receivers may
-    answer from one address (C-81). Several provisional answers differ by `sequence`.
+    A request or event is identified by its sender and id; an answer by sender, receiver, id and
+    code, and by its `source`, as several receivers may answer from one address (C-81). Several
+    provisional answers differ by `sequence`.
     """
     if message.is_response:
         source = message.body.get("source")
@@ -217,33 +217,35 @@ def instance_id(message: Message) -> str:
 
 
 DURABLE: Final = "durable"
-"""Key of a body. True: the sender wants the request to be kept until it is answered.
+"""Key of a body. The value true asks the node to store the request until the request is answered.
 
-In a message that a node delivers, it is the position of the message in its receiver's log."""
+In a message that a node delivers, the value is the position in the log of the receiver's runtime,
+where the node has stored the message."""
 
 
 def is_durable(message: Message) -> bool:
-    """Return whether the sender of a request to a hyperty wants it to be kept.
+    """Return whether a message is a request that a node should store until it is answered.
 
-    Such a request is answered 202 when the log of the receiver's runtime has it.
+    Such a request to a hyperty is answered 202 when it is stored in the log of the receiver's
+    runtime.
     """
     is_wanted = message.body.get(DURABLE) is True
     return is_wanted and message.is_request and scheme_of(message.to) == "hyperty"
 
 
 def position_of(message: Message) -> int | None:
-    """Return the position of a message in its receiver's log, or None if no log has kept it."""
+    """Return the position of a message in the log of stored messages, or None if not stored."""
     place = message.body.get(DURABLE)
     return None if isinstance(place, bool) or not isinstance(place, int) else place
 
 
 def request_id(response: Message) -> str:
-    """Return the instance id of the request that a response answers (`ref`)."""
+    """Return the identifier (`instance_id`) of the request that a response answers."""
     return f"{response.to}#{response.id}"
 
 
 def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Message:
-    """Return the answer to a request: ends swapped, id repeated, code set (MSG-04).
+    """Make the answer to a request, with the same id and the given code (MSG-04).
 
     Args:
         request: The request; the answer goes to its sender.
@@ -251,8 +253,8 @@ def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Mes
         body: The answer's fields besides its code.
 
     Raises:
-        BadMessageError: It is no request, the code is none that is in use, or
-            the body has another one.
+        BadMessageError: The message is no request, the code is unknown, or the body contains
+            another code.
     """
     if not request.is_request:
         raise BadMessageError(f"nothing answers {instance_id(request)}: it is no request")
@@ -260,19 +262,19 @@ def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Mes
 
 
 def refuse(message: Message, code: int, why: str, retry_after: float | None = None) -> Message:
-    """Return the refusal of a request, with a reason for people.
+    """Make an answer that refuses a request, with a reason for people.
 
-    The sender of an event may get one, too, if the event is not delivered (SC-36).
+    The sender of an event may get a refusal, too, if the event is not delivered (SC-36).
 
     Args:
-        message: The request.
+        message: The request or event.
         code: One of `Code`.
         why: The reason.
-        retry_after: Seconds after which the same request may be granted; None: never, or unknown; a
-            503 then has `RETRY_AFTER`.
+        retry_after: Seconds after which the same request may be granted; None: never, or unknown;
+            an answer 503 then states `RETRY_AFTER`.
 
     Raises:
-        BadMessageError: It is an answer, or the code is none that is in use.
+        BadMessageError: The message is an answer, or the code is unknown.
     """
     if message.is_response:
         raise BadMessageError(f"nothing answers {instance_id(message)}: it is an answer")
@@ -283,10 +285,10 @@ def refuse(message: Message, code: int, why: str, retry_after: float | None = No
 
 
 def malformed_answer(answer: Message, why: str) -> Message:
-    """Return the answer that a requester gets in place of an unreadable or unwritable one.
+    """Make the answer that a requester gets in place of one that cannot be read or written.
 
     Args:
-        answer: The answer; only its id and ends are used.
+        answer: The original answer; only its id, sender and receiver are used.
         why: The reason.
     """
     body: JsonObject = {
@@ -301,7 +303,7 @@ def _pause(seconds: float) -> float:
 
 
 def reason_in(refusal: Message) -> str:
-    """Return the reason for people in a refusal, as its sender wrote it; empty: none."""
+    """Return the reason for people in a refusal, as its sender wrote it; empty if missing."""
     why = refusal.body.get("description")
     return why if isinstance(why, str) else ""
 
@@ -328,9 +330,9 @@ def stamped(message: Message, stub: str, identity: SenderIdentity | None = None)
 
     Args:
         message: The message.
-        stub: Address of the stub, or of the end of a link, that the message crosses.
-        identity: The sender's identity known to this stub, for an incoming message. None: unknown,
-            or the message goes out, and the receiving side establishes the identity.
+        stub: Address of the stub that the message crosses.
+        identity: For an incoming message, the sender's identity that the stub knows; None: unknown,
+            or the message goes out, and the receiver's node or link establishes the identity.
     """
     crossed = message.via if "via" in message.body else ()
     via: Json = [*crossed, stub]
@@ -339,7 +341,7 @@ def stamped(message: Message, stub: str, identity: SenderIdentity | None = None)
 
 
 def identified(message: Message, identity: SenderIdentity | None) -> Message:
-    """Return the message with an identity of its sender, or itself if it has that already."""
+    """Return the message with the given identity of its sender; itself if nothing changes."""
     if message.identity is identity:
         return message
     return Message(message.id, message.type, message.from_, message.to, message.body, identity)

@@ -1,12 +1,12 @@
-"""The message catalogue: all messages with their ends and bodies (M-01..M-58).
+"""The message catalogue: all messages of the protocol, with senders, receivers and bodies.
 
-Routers do not use it. It assigns a class to each message's body, and to the bodies of its answers;
-tests, players and readers of traces look up messages in it. Messages between hyperties are free and
-in no row.
+The catalogue (M-01..M-58) assigns a class to each message's body, and to the bodies of its answers.
+Tests and tools for traces look up messages in the catalogue; routers do not use it. It does not
+contain the messages that hyperties exchange, as their bodies are free.
 
-Addresses are written as forms: `R/registry`, `PX/status`. The part before the first slash names a
-form, the rest is literal, and `<n>` is any one segment. Forms that differ only by a number or a
-small letter at the end (`R`, `R2`, `H`, `Hx`) are the same form for, usually, different addresses.
+Addresses are written as forms: `R/registry`, `PX/status`. The text before the first slash names a
+pattern, the rest is literal, and `<n>` is any one segment. A number or small letter at the end of
+a name (`R`, `R2`, `H`, `Hx`) distinguishes different addresses of the same pattern.
 """
 
 import re
@@ -49,12 +49,12 @@ FORMS: Final = {
     "URL":  "(?!user)[a-z][^/:]*://.+",
 }
 # fmt: on
-"""The regular expression of each form, for canonical addresses.
+"""Regular expressions for canonical addresses, by the names that forms of addresses begin with.
 
-`x` any; `R` a runtime; `PQ` and `PH` its P2P stubs, `PC` a handler's end of one
-link, `PX` any end; `S` any stub; `H` a hyperty, or a stub that acts like one; `O` a
-data object; `MN`, `DR`, `IDM`, `QOS` the services of a domain; `GR` the global
-registry; the rest is what a registry can be asked for.
+`x` is any address; `R` a runtime; `PQ` and `PH` its requester and handler stubs for P2P links,
+`PC` the address of a handler stub for one link, `PX` any of these; `S` any stub; `H` a hyperty, or
+a stub that acts as such; `O` a data object; `MN`, `DR`, `IDM`, `QOS` the services of a domain; `GR`
+the global registry. The remaining names stand for what a registry can be asked for.
 """
 
 
@@ -69,7 +69,7 @@ def _compile(form: str) -> re.Pattern[str]:
 
 
 def match_form(form: str, address: str) -> str | None:
-    """Return the address that the form's first part stands for, or None if it does not match.
+    """Match an address with a form; return the beginning that the form's name stands for, or None.
 
     Raises:
         SpecError: There is no such form.
@@ -83,7 +83,7 @@ BodyClass: TypeAlias = type[attrs.AttrsInstance]
 
 @attrs.frozen(slots=True)
 class Answers:
-    """The classes of an answer's body, by the answer's code.
+    """Classes for the bodies of the answers to one kind of request, by the code of the answer.
 
     Attributes:
         yes: For codes from 200 to 299.
@@ -98,7 +98,7 @@ class Answers:
     late: BodyClass = answer.Refusal
 
     def body(self, code: int) -> BodyClass:
-        """Return the class for a code."""
+        """Return the class for the body of an answer with this code."""
         if code < FIRST_FINAL:
             return self.wait
         if code == Code.TIMEOUT:
@@ -113,11 +113,10 @@ _MARK: Final = re.compile(r"(?P<lacks>!)?(?P<field>\w+)(?P<how>[=:])?(?P<what>.+
 
 @attrs.frozen(slots=True)
 class Mark:
-    """A condition on a body by which a message belongs to a row.
+    """Condition on a field of a body, which distinguishes kinds of messages in the catalogue.
 
-    Written `resource` (given), `!resource` (not given), `value:{}` (an object),
-    `method=open` (this word), `resources:PQ` (an address of this form; the first,
-    in a list).
+    Written `resource` (present), `!resource` (absent), `value:{}` (an object), `method=open` (this
+    value), `resources:PQ` (an address of this form, or a list whose first address has this form).
     """
 
     field: str
@@ -126,10 +125,10 @@ class Mark:
 
     @classmethod
     def read(cls, text: str) -> "Mark":
-        """Read a mark of the table.
+        """Read a condition as it is written in the catalogue.
 
         Raises:
-            SpecError: It is none.
+            SpecError: The text has another form.
         """
         match = _MARK.fullmatch(text)
         if match is None:
@@ -142,7 +141,7 @@ class Mark:
         return cls(field, {"=": "says", ":": "names", None: "has"}[how], what)  # type: ignore[arg-type] # of the pattern
 
     def fits(self, body: JsonObject) -> bool:
-        """Return whether a body has the mark."""
+        """Return whether a body meets the condition."""
         value = body.get(self.field)
         match self.test:
             case "has":
@@ -162,25 +161,25 @@ class Mark:
 
 
 def marks_of(text: str) -> tuple[Mark, ...]:
-    """Read the marks of a row, which are separated by spaces."""
+    """Read the conditions of a kind of message, which are separated by spaces."""
     return tuple(Mark.read(each) for each in text.split())
 
 
 @attrs.frozen(slots=True)
 class Kind:
-    """One row of the catalogue.
+    """One kind of message of the protocol, as the catalogue describes it.
 
     Attributes:
-        id: Its name in the protocol.
+        id: Label of the kind in the protocol, such as M-01.
         type: The verb.
         from_: Form of the sender's address.
-        to: Form of the receiver's address; if its part before the first slash is the same as the
-            sender's, it is the same address.
-        marks: The conditions on its body that distinguish it from other rows.
-        body: The class of its body.
-        answers: Classes of the answers' bodies; None: it is an event.
-        name: Its purpose.
-        cite: Contradictions of the sources that are decided here.
+        to: Form of the receiver's address. The same text before the first slash as in `from_`
+            stands for the same address.
+        marks: The conditions on the body that distinguish the kind from others.
+        body: The class of the body.
+        answers: Classes of the answers' bodies; None: the message is an event.
+        name: The purpose of the message.
+        cite: Requirements, or contradictions of the sources, that the kind decides.
     """
 
     id: str
@@ -195,11 +194,11 @@ class Kind:
 
     @property
     def is_event(self) -> bool:
-        """True if it has no answer."""
+        """True if messages of this kind are events, which get no answer."""
         return self.answers is None
 
     def fits(self, message: Message) -> bool:
-        """Return whether a message belongs to this row."""
+        """Return whether a message is of this kind."""
         if message.type is not self.type:
             return False
         sender, receiver = match_form(self.from_, message.from_), match_form(self.to, message.to)
@@ -321,7 +320,7 @@ KINDS: Final = (
     Kind("M-58", _DEL, "H",                    "QOS",                   "resource",                          session.QualityClient,   _DONE,     "release them", "C-60"),
 )
 # fmt: on
-"""The catalogue. A message matches at most one row; the sections are those of the protocol's page."""
+"""All kinds of messages, in the sections of the protocol page; a message has at most one kind."""
 
 _BY_TYPE: Final = {
     type_: tuple(kind for kind in KINDS if kind.type is type_) for type_ in MessageType
@@ -329,5 +328,5 @@ _BY_TYPE: Final = {
 
 
 def message_kind(message: Message) -> Kind | None:
-    """Return the row of a message, or None for an answer or a free message."""
+    """Return the catalogue's kind of a message; None for answers and messages of hyperties."""
     return next((kind for kind in _BY_TYPE[message.type] if kind.fits(message)), None)

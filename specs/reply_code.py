@@ -1,11 +1,11 @@
-"""Closed vocabularies of refusal: reply codes, drop reasons, ends of links, refused connections."""
+"""Closed vocabularies: reply codes, and the reasons of drops, refusals and ends of links."""
 
 from enum import IntEnum, StrEnum
 from typing import Final
 
 
 class Code(IntEnum):
-    """The reply codes in use (HTTP semantics, MSG-17)."""
+    """The reply codes of answers, with the meanings of HTTP status codes (MSG-17)."""
 
     TRYING = 100
     PROGRESS = 183
@@ -30,21 +30,21 @@ LAST_CODE: Final = 599
 """Range of reply codes, as in HTTP (MSG-17)."""
 
 FIRST_FINAL: Final = 200
-"""A code below this is provisional; the first at or above it is final (MSG-05)."""
+"""Lowest code of a final answer; answers with lower codes are provisional (MSG-05)."""
 
 LAST_SUCCESS: Final = 299
-"""The first code above those of success, which begin at FIRST_FINAL."""
+"""Highest code of a successful answer; the lowest is `FIRST_FINAL`."""
 
 
 FIRST_REFUSAL: Final = 400
-"""The first code of refusals (MSG-17)."""
+"""Lowest code with which a request is refused (MSG-17)."""
 
 
 TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
-"""Codes of a node's lasting refusals of an open: another attempt is useless."""
+"""Codes with which a node refuses for good to open a session: another attempt is useless."""
 
 TAKEN_OVER: Final = "taken over by another login"
-"""A node's refusal (409) to re-open a session that another login of its user has got: for good."""
+"""Reason of a final refusal (409) to re-open a session, which another login of the user uses."""
 
 NOT_NOW: Final = frozenset({Code.NOT_FOUND, Code.UNAVAILABLE})
 """Codes of answers after which a durable message is delivered again, later."""
@@ -59,11 +59,11 @@ PASSING: Final = frozenset(
         Code.BACKEND_TIMEOUT,
     }
 )
-"""Codes of refusals of a read after which the next one may succeed."""
+"""Codes of temporary failures of a read: the same read may succeed later."""
 
 
 class DropReason(StrEnum):
-    """Reasons to drop a message: every drop has exactly one (OBS-06)."""
+    """Reasons for which a message is dropped; every dropped message has exactly one (OBS-06)."""
 
     UNMATCHED = "unmatched"
     LATE_RESPONSE = "late-response"
@@ -82,7 +82,7 @@ class DropReason(StrEnum):
 
 
 class LinkEnd(StrEnum):
-    """Reasons of the end of a node's link; each has exactly one."""
+    """Reasons for which the link of a node to a runtime ended; every link ends with exactly one."""
 
     LEFT = "left"
     BROKEN = "broken"
@@ -101,7 +101,7 @@ class LinkEnd(StrEnum):
 
 
 class TurnedAway(StrEnum):
-    """Reasons to refuse a connection."""
+    """Reasons for which a node refuses a connection before the link is open."""
 
     TOO_FAST = "too-fast"
     MADE_ROOM = "made-room"
@@ -111,7 +111,7 @@ class TurnedAway(StrEnum):
 
 
 class Ground(StrEnum):
-    """Grounds on which a node refuses a message: each refusal has exactly one."""
+    """Stages of a node that may refuse a message; every refusal names exactly one."""
 
     FORM = "form"
     SESSION = "session"

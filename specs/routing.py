@@ -1,8 +1,8 @@
-"""The routes of messages, and the checks before routing, both as tables.
+"""Tables that specify how messages are routed, and which checks precede the routing.
 
-Routers use only `to`, and their registry's knowledge of it. The first matching row of the decision
-table decides. The checks run in the order of their table; the first objection ends the message's
-route. Tests compare the routers with these rows.
+Routers use only the receiver's address, and their registry's knowledge about this address. The
+first matching rule of the routing table decides. The checks run in the order of their table; the
+first objection stops the message. Tests compare the routers of this project with the tables.
 """
 
 import re
@@ -17,7 +17,7 @@ from specs.reply_code import Code, DropReason
 
 
 class Target(StrEnum):
-    """The kind of target that a router finds for `to`; tried from top to bottom."""
+    """Kinds of receivers that a router distinguishes; the first that fits decides the route."""
 
     ANSWER_AWAITED = "answer-awaited"
     LISTENER = "listener"
@@ -32,7 +32,7 @@ class Target(StrEnum):
 
 
 class Route(StrEnum):
-    """The next hop of the message."""
+    """Next hops that a router may choose for a message."""
 
     REQUESTER = "requester"
     LISTENERS = "listeners"
@@ -42,7 +42,7 @@ class Route(StrEnum):
 
 
 class Aside(StrEnum):
-    """Work of the registry that a message causes, and that never delays it."""
+    """Background tasks of the registry that the routing of a message starts."""
 
     NOTHING = "nothing"
     SET_UP_LINK = "set-up-link"
@@ -51,14 +51,14 @@ class Aside(StrEnum):
 
 @attrs.frozen(slots=True)
 class Rule:
-    """One row of the decision table.
+    """One rule of a routing table: the next hop for one kind of receiver.
 
     Attributes:
-        target: The kind of target of `to`.
-        route: The route of the message.
-        cite: The place in the protocol pages that demands it.
-        aside: The work that is started in the background.
-        refusal: The answer to a request that is not delivered; an event is dropped.
+        target: The kind of receiver.
+        route: The next hop of the message.
+        cite: Requirements in the protocol pages that demand the rule.
+        aside: The background task that is started.
+        refusal: The code of the answer to a request that is not delivered; an event is dropped.
     """
 
     target: Target
@@ -81,19 +81,20 @@ RULES: Final = (
     Rule(Target.UNKNOWN,         Route.NODE_STUB, "RES-04, RES-15, SC-13"),
     Rule(Target.NO_STUB,         Route.NOWHERE,   "RES-14, I-B12, SC-06", refusal=Code.UNAVAILABLE),
 )
-"""The decision table of a runtime's Message BUS (BUS-06)."""
+"""The routing table of a runtime's Message BUS (BUS-06)."""
 
 NODE_RULES: Final = (
     Rule(Target.ANSWER_AWAITED,  Route.REQUESTER, "BUS-07"),
     Rule(Target.LISTENER,        Route.LISTENERS, "MN-01, MN-02, ADR-03"),
     Rule(Target.UNKNOWN,         Route.NOWHERE,   "MN-27, ADR-04", refusal=Code.NOT_FOUND),
 )
-"""The decision table of a node in the triangle topology (C-49), which can ask no registry."""
+"""The routing table of a message node in the triangle topology, where nodes do not connect to
+each other (C-49)."""
 # fmt: on
 
 
 class Check(StrEnum):
-    """The checks of a router before it looks for a route."""
+    """Checks that a router applies to a message before it chooses a route."""
 
     NORMAL_FORM = "normal-form"
     SESSION = "session"
@@ -109,7 +110,7 @@ class Check(StrEnum):
 
 
 class Direction(StrEnum):
-    """The pipeline of a Message BUS that a message takes (BUS-11, POL-17)."""
+    """The two pipelines of checks in a Message BUS; each message passes one (BUS-11, POL-17)."""
 
     INCOMING = "incoming"
     """Messages that a stub brings from outside."""
@@ -119,14 +120,14 @@ class Direction(StrEnum):
 
 
 class Power(StrEnum):
-    """The powers of a stage over a message, besides letting it pass."""
+    """What a check may do with a message, besides letting the message pass."""
 
     REFUSE = "refuse"
     CHANGE = "change"
 
 
 class Exempt(StrEnum):
-    """Messages that a stage does not check (BUS-13)."""
+    """Groups of messages from which a check may exempt (BUS-13)."""
 
     SHARED_ANSWERS = "shared-answers"
     """Answers that a stub brings from an address with many listeners (C-81)."""
@@ -136,7 +137,7 @@ class Exempt(StrEnum):
     """Status events of a stub of this runtime."""
 
     PARTS = "parts"
-    """Messages between the runtime's own parts; a stub is none of them (SC-23)."""
+    """Messages between components of the runtime itself; stubs do not count as such (SC-23)."""
 
 
 _BOTH: Final = frozenset(Direction)
@@ -146,15 +147,15 @@ _OWN: Final = frozenset({Exempt.OWN_STATUS, Exempt.PARTS})
 
 @attrs.frozen(slots=True)
 class Interception:
-    """One check, and the consequence of its objection.
+    """One check of a router, and what happens to a message that does not pass.
 
     Attributes:
-        refusal: The answer to a request; `None` drops the message without an answer.
-        drop: The reason for which an event or answer is dropped, and every message without a
-            refusal.
-        exempt: Messages that it does not check.
-        may: Its powers besides letting a message pass.
-        directions: The pipelines it is a stage of.
+        refusal: Code of the answer to a request; None: the message is dropped without an answer.
+        drop: The reason that is reported when a message is dropped: an event, an answer, or any
+            message if `refusal` is None.
+        exempt: Messages that the check does not apply to.
+        may: What the check may do besides letting a message pass.
+        directions: The pipelines that contain the check.
     """
 
     check: Check
@@ -205,15 +206,15 @@ RUNTIME_CHECKS: Final = (
     ),
     Interception(Check.DUPLICATE, None, DropReason.DUPLICATE, "MSG-07, I-P22"),
 )
-"""The pipelines of a Message BUS: their stages in order (BUS-11).
+"""The checks of a Message BUS, in order (BUS-11).
 
-Nothing is remembered or resolved for a message before policy permits it (C-22). The stages
-before and after policy are the application's own, and empty if it brings none. No stage
-delivers past the others: what would not be judged could be sent (I-B8).
+Nothing is remembered or resolved for a message before the policies permit the message (C-22). The
+stages before and after the policy check are for interceptors of the application. No stage can skip
+the later ones, so every message is checked by the policies (I-B8).
 """
 
 APPLICATION_STAGES: Final = tuple(row.check for row in RUNTIME_CHECKS if Power.CHANGE in row.may)
-"""The positions of an application's own stages."""
+"""The checks at which an application can add interceptors of its own."""
 
 NODE_CHECKS: Final = (
     Interception(Check.NORMAL_FORM, Code.MALFORMED, DropReason.MALFORMED, "MN-03, MSG-18, I-T10"),
@@ -222,7 +223,7 @@ NODE_CHECKS: Final = (
     Interception(Check.LOOP, None, DropReason.LOOP, "MN-03, I-L2"),
     Interception(Check.POLICY, Code.FORBIDDEN, DropReason.DENIED, "MN-03, I-M8, I-B9"),
 )
-"""Order of checks at a node, once per message (I-M8)."""
+"""The checks of a message node, in order; each message passes them once (I-M8)."""
 
 
 _BACKENDS: Final = "domain://"
@@ -231,7 +232,10 @@ _SERVICE: Final = re.compile(r"domain://msg-node\.[^/]+/(session|sm|.*address-al
 
 
 def is_of_session(request: Message) -> bool:
-    """Return whether a request counts as one of its session, whichever component sent it."""
+    """Return whether a request acts on the session of a runtime at a node, or on its registrations.
+
+    Such a request belongs to the session, whichever component of the runtime has sent it.
+    """
     to = request.to
     if not to.startswith(_BACKENDS):
         # Nearly all requests.

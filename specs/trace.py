@@ -1,6 +1,6 @@
-"""The trace record: one flat form for all evidence (OBS-01).
+"""Records of a trace: the one flat form in which processes record all their events (OBS-01).
 
-A process writes its records below a directory of traces, in parts:
+A process writes its trace into numbered files below a directory:
 `DIR/run=<start>-<id>/node=<name>/part-00000.jsonl`. Each start of a process is a run.
 """
 
@@ -12,19 +12,19 @@ from urllib.parse import quote, unquote
 import attrs
 
 SCHEMA: Final = "protofly.trace/1"
-"""Name and version of the record's form, written in the first record of each process."""
+"""Name and version of the format of trace records, written in the first record of each process."""
 
 _FOLDERS: Final = re.compile(r"(?:(?:^|/)run=(?P<run>[^/]+))?(?:^|/)node=(?P<node>[^/]+)/[^/]*$")
 
 ABSENT: Final = "[*]"
-"""The state before the first and after the last one, as drawn: the entity does not exist."""
+"""Name in a trace for the state of an entity that does not exist, before or after its life."""
 
 BODIES: Final = "bodies"
-"""The `kind` of the first record of a process whose records of messages have bodies."""
+"""Value of `kind` in the first record of a process that records the bodies of messages, too."""
 
 
 class Kind(StrEnum):
-    """The subject of a record (field `k`)."""
+    """Subjects of trace records (field `k`): what a record is about."""
 
     START = "start"
     END = "end"
@@ -42,7 +42,7 @@ class Kind(StrEnum):
 
 
 class Op(StrEnum):
-    """The event of a record (field `op`), by kind."""
+    """Events that trace records report (field `op`), grouped by the subject."""
 
     # state
     STEP = "step"
@@ -78,16 +78,15 @@ class Op(StrEnum):
 
 @attrs.frozen(slots=True, kw_only=True)
 class Fact:
-    """A report of a component; the sink adds process, actor and time.
+    """One event that a component reports to the trace, without process, actor and time.
 
-    Only the fields of its kind are set. See the protocol's trace page for the
-    meaning of each.
+    Only the fields for its subject `k` are set; the protocol's page about traces describes them.
 
     Attributes:
-        key: Key of the entity or table row: parts joined by `|`.
-        old: State left; `[*]` for an entity that did not exist.
-        new: State entered; absent when the step was refused.
-        cause: The trigger of the step, as the machine's table names it.
+        key: Key of the entity, or of the table row: texts joined by `|`.
+        old: State before a transition; `[*]` for an entity that did not exist.
+        new: State after a transition; absent when the transition was refused.
+        cause: The trigger of the transition, as the state machine's table names it.
         why: The reason for people, as half a sentence.
         digest: Hash of a message without `via`, `auth` and tokens.
         body: Body of a message of the framework, as redacted JSON; only on demand.
@@ -98,8 +97,8 @@ class Fact:
         a: Reporter of a link or session: a node, or the runtime at this end.
         b: The runtime at the other end.
         kind: For a link `mn` or `p2p`; for a session, the form of its runtime; for a search for a
-            route, the permitted steps; for the start, `BODIES` or nothing; for a message `durable`,
-            if its sender wants it to be kept until it is answered.
+            route, the permitted results; for the start, `BODIES` or nothing; for a message
+            `durable`, if its sender wants the message to be kept until it is answered.
     """
 
     k: Kind
@@ -146,14 +145,14 @@ class Fact:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Stamp:
-    """The fields that every record starts with: process, actor and time.
+    """The fields with which every trace record begins: process, actor and time.
 
-    Records less than 50 us apart may have the time of the first one; `ln` has their order.
+    Records less than 50 us apart may have the time of the first one; `ln` gives their order.
 
     Attributes:
         run: Identifier of this start of the process, never reused; see `trace_folder`.
         node: Name of the process in the run, as in `node=<name>` of the path.
-        ln: 1, 2, 3, ... without gaps within (run, node).
+        ln: Number of the record, from 1 without gaps, within this run of the process.
         wall_ns: Nanoseconds since the epoch.
         mono_ns: Nanoseconds of the process's monotonic clock.
         t: Seconds of the Trio clock.
@@ -170,14 +169,14 @@ class Stamp:
 
 
 def trace_folder(run: str, node: str) -> str:
-    """Return the path of a process's parts of one run, below the directory of traces."""
+    """Return the folder for the trace files of one run of a process, relative to the directory."""
     return f"run={quote(run, safe='')}/node={quote(node, safe='')}"
 
 
 def writer_of(part: str) -> tuple[str, str] | None:
-    """Return the run and the node in a part's path; the run may be empty.
+    """Return the run and the process that the path of a trace file names; the run may be empty.
 
-    None: the path names no node.
+    None: the path names no process.
     """
     folders = _FOLDERS.search(part)
     return None if folders is None else (unquote(folders["run"] or ""), unquote(folders["node"]))

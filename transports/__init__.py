@@ -1,5 +1,5 @@
-"""Frames between processes, and messages in frames.
+"""Links that carry frames between processes, and the encoding of messages in frames.
 
-`link.Link` is the contract of every transport; `link.Network` is the interface for the layers
-above. Nothing here knows actors, sessions or state machines.
+`link.Link` is the interface of a link over any transport; `link.Network` opens and accepts links.
+This package does not depend on actors, sessions or state machines.
 """

@@ -1,9 +1,8 @@
-"""Message bodies, converted between JSON values and the classes of `specs.bodies`.
+"""Conversion of message bodies between JSON values and the classes of `specs.bodies`.
 
-cattrs reads and writes them by wire names. The classes check their values themselves, so a
-value is passed as it stands in the JSON; only objects with a class of their own are read
-first. A body is read fast; a refused body is read again, to name the wrong field and its
-place (MEASURED A3).
+cattrs reads and writes the fields by their names on the wire. The classes check their values
+themselves, so values are passed unchanged; only objects with a class of their own are read
+first. A refused body is read a second time, to name the wrong field and its position (MEASURED A3).
 """
 
 from collections.abc import Callable, Iterator
@@ -35,8 +34,8 @@ _Class: TypeAlias = type[attrs.AttrsInstance]
 def make_body_converter() -> OrjsonConverter:
     """Make a converter for the classes of `specs.bodies`.
 
-    Reading raises `KeyError` for a missing field, and what the class raises; neither says where in
-    the body the field is.
+    Reading raises `KeyError` for a missing field, and the errors of the class for a wrong value;
+    neither names the position of the field in the body.
     """
     converter = make_converter(
         detailed_validation=False,
@@ -73,7 +72,7 @@ def _writer(converter: OrjsonConverter) -> Callable[[_Class], _Write]:
 
 
 def _override(field: "attrs.Attribute[object]", read: _Read | None) -> AttributeOverride:
-    """Return how one field is read and written; free JSON is passed unchanged."""
+    """Return the settings for cattrs to read and write one field; free JSON is not converted."""
     holds = shape_at(field)
     is_free = isinstance(holds.of if isinstance(holds, Maybe) else holds, Anything | Free)
     return override(
@@ -85,7 +84,7 @@ def _override(field: "attrs.Attribute[object]", read: _Read | None) -> Attribute
 
 
 def _part(holds: Shape) -> type[attrs.AttrsInstance] | None:
-    """Return the class of a field's objects, or of its elements; None: it has no such class."""
+    """Return the body class of the objects in a field or list; None: the field has no objects."""
     match holds:
         case Part(kind):
             return kind
@@ -96,7 +95,7 @@ def _part(holds: Shape) -> type[attrs.AttrsInstance] | None:
 
 
 def _part_reader(converter: OrjsonConverter, kind: _Class | None) -> _Read | None:
-    """Return a reader of objects into a class; other values are left to the check of the field."""
+    """Return a function that converts objects to a class, and leaves other values unchanged."""
     if kind is None:
         return None
     read_one: _Read = converter.get_structure_hook(kind)
@@ -118,7 +117,7 @@ def _as_is(value: object, _: type[object]) -> object:
 B = TypeVar("B", bound=attrs.AttrsInstance)
 
 MAX_REASONS: Final = 3
-"""Wrong fields that one refusal names; a body may have hundreds."""
+"""Maximum number of wrong fields that one error names; a body may have hundreds."""
 
 _CONVERTER: Final = make_body_converter()
 
@@ -145,7 +144,7 @@ def read_object(content: JsonObject, kind: type[B], where: str) -> B:
 
 
 def write_body(body: attrs.AttrsInstance) -> JsonObject:
-    """Return a body with its names on the wire, without fields that are `None`."""
+    """Convert an instance of a body class to a JSON object, without fields that are `None`."""
     fields: JsonObject = _CONVERTER.unstructure(body)
     return fields
 

@@ -1,4 +1,4 @@
-"""Messages in frames: one JSON object per line, as messages in memory and text on the wire.
+"""Encoding and decoding of messages in frames: one JSON object in each line of a frame.
 
 JSON is read as by RFC 8259; where that leaves a choice, as by JavaScript: of a repeated key the
 last value counts, whole numbers beyond 64 bits become floating point. Anything else is refused: bad
@@ -40,13 +40,13 @@ from specs.reply_code import FIRST_CODE, FIRST_FINAL, Code
 _NESTED: Final = frozenset({dict, list})
 
 _SHORT: Final = 4 * protocol.MAX_JSON_KEYS
-"""Bytes of JSON in which no object has too many keys: each key has two quotes, a colon, a value."""
+"""Length of JSON that is too short for an object with too many keys: a key takes four bytes."""
 
 _BRACKETS: Final = bytes.maketrans(b"{}", b"[]")
 _NO_OUTLINE: Final = bytes(each for each in range(256) if each not in b'{}[]:"')
 
 _SHAPES: Final = 32
-"""Rounds of the fast check of keys, before each part is checked."""
+"""Maximum iterations of the fast check for objects with too many keys."""
 
 
 def check_size(text: bytes, value: Json) -> None:
@@ -71,13 +71,13 @@ def _has_few_parts(text: bytes) -> bool:
 
 
 def _is_small(text: bytes) -> bool:
-    """Return whether JSON is certainly within the limits, from an outline.
+    """Return whether JSON certainly has few keys and little nesting, by a fast check of its text.
 
-    The outline has only brackets and colons: it takes a few passes over the text, and no step for
-    each part.
+    The check removes everything but brackets and colons. This takes a few passes over the text, and
+    no iteration over objects.
 
     Args:
-        text: The JSON, which is valid.
+        text: Valid JSON.
     """
     if b"\\" in text:
         text = text.replace(b"\\\\", b"--").replace(b'\\"', b"--")
@@ -96,9 +96,9 @@ def _is_shallow(brackets: bytes) -> bool:
 
 
 def _has_few_keys(outline: bytes) -> bool:
-    """Return whether certainly no object has too many keys.
+    """Return whether certainly no object has too many keys, from the brackets and colons of JSON.
 
-    An innermost object is reduced to its colons; all objects with the same number of keys are
+    Each colon is a key. In each iteration, all innermost objects with the same number of keys are
     removed at once.
     """
     if outline.count(b":") <= protocol.MAX_JSON_KEYS:
@@ -115,7 +115,7 @@ def _has_few_keys(outline: bytes) -> bool:
 
 
 def _is_flat(value: Json) -> bool:
-    """Return whether nothing is nested in the body of a message; values may be large."""
+    """Return whether the body of a message contains no objects or lists, and has few keys."""
     if not isinstance(value, dict) or len(value) > protocol.MAX_JSON_KEYS:
         return False
     for part in value.values():
@@ -201,10 +201,10 @@ def read_large(text: bytes | bytearray) -> JsonObject:
 
 
 _DIGEST: Final = 12
-"""Characters of a digest: enough to recognise a line, too few to reveal its text."""
+"""Characters of the digest of a bad line: enough to recognise the line in a log."""
 
 _ROOMY: Final = 1024
-"""Size in bytes from which a line is copied: orjson wastes up to its size behind it."""
+"""Size in bytes from which an encoded line is copied, as orjson may allocate twice its size."""
 
 
 @attrs.frozen(slots=True)
@@ -225,7 +225,7 @@ class BadLine:
 
     @property
     def items(self) -> "tuple[Message | BadLine, ...]":
-        """The line, followed by its replacement, if any."""
+        """This object, followed by the replacement of a malformed answer, if any."""
         return (self,) if self.replacement is None else (self, self.replacement)
 
 
@@ -286,20 +286,21 @@ _ID_END: Final = len(_BEGIN) + 17
 _ZERO, _COMMA, _END = b"0,}"
 
 _ENVELOPE: Final = 512
-"""Maximal bytes of a remembered envelope, without the id."""
+"""Maximum bytes of an envelope that is cached: the text between id and body."""
 
 
 def read_plain(line: bytes, stamp: Stamp) -> Message | None:
-    """Read a line in the form of `encode`, as most lines are.
+    """Read a line that has exactly the form of `encode`, as most lines have.
 
-    Its envelope is looked up, and only its body is parsed; the result is that of `decode_line`.
+    Type, sender and receiver come from a cache, and only the body is parsed. The result is that of
+    `decode_line`.
 
     Args:
         line: The line.
         stamp: Identity of the sender of the message.
 
     Returns:
-        The message; None: the line has another form, or it is no message.
+        The message; None: the line has another form, or is no message.
     """
     comma = line.find(b",", len(_BEGIN), _ID_END)
     if comma < 0:
@@ -326,7 +327,7 @@ def read_plain(line: bytes, stamp: Stamp) -> Message | None:
 
 @lru_cache(maxsize=4096)
 def _envelope_in(text: bytes) -> Envelope | None:
-    """Parse the text between id and body, which a peer repeats again and again."""
+    """Parse the text between id and body; the result is cached, as peers repeat this text."""
     try:
         raw: Json = orjson.loads(b"{%b}" % text)
     except orjson.JSONDecodeError:
@@ -335,7 +336,7 @@ def _envelope_in(text: bytes) -> Envelope | None:
 
 
 def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Message | BadLine:
-    """Read the message of a line that `read_object` has read.
+    """Read the message in a JSON object that `read_object` has returned.
 
     Args:
         line: The line.
@@ -349,7 +350,7 @@ def decode_object(line: bytes, raw: JsonObject, stamp: Stamp = NOBODY) -> Messag
 
 
 def read_object(line: bytes) -> JsonObject:
-    """Parse one JSON object within the limits, of any meaning.
+    """Parse any JSON object, and check its size.
 
     Raises:
         BadMessageError: The line is not a JSON object, or larger than a message may be.
@@ -388,7 +389,7 @@ def _summary(line: bytes) -> str:
 
 
 def _bad_line(line: bytes, raw: Json, error: BadMessageError) -> BadLine:
-    # A traceback refers to its frames, and they to the bad line: a reference cycle.
+    # A traceback refers to its stack frames, and these to the bad line: a reference cycle.
     error.__traceback__ = error.__cause__ = error.__context__ = None
     answer, replacement = _answers(_head(line) if raw is None else raw, error)
     return BadLine(_summary(line), error, answer, replacement)
@@ -399,16 +400,16 @@ _HEAD_PART: Final = re.compile(
     rb'|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}\[\]]',
     re.DOTALL,
 )
-"""A field of an envelope or the code of an answer with its value, another text, or a bracket."""
+"""Matches a field of an envelope or a code with its value, any other text, or a bracket."""
 
 _IN_BODY: Final = 2
 _OPENING, _CLOSING = frozenset({b"{", b"["}), frozenset({b"}", b"]"})
 
 
 def _head(line: bytes) -> JsonObject:
-    """Return the readable part of the envelope and the code of a line that is no JSON.
+    """Return the fields of the envelope, and the code, that can be read in a line of invalid JSON.
 
-    An error in the body, such as half a character, must not hide who waits for an answer.
+    So a request with an error in its body, such as half a character, can still be answered.
     """
     head: JsonObject = {}
     depth = 0
@@ -429,7 +430,7 @@ def _head(line: bytes) -> JsonObject:
 
 
 def _answers(raw: Json, error: BadMessageError) -> tuple[Message | None, Message | None]:
-    """Return the answer to a request, or the replacement of an answer, if they can be made."""
+    """Return the refusal of a bad request, or else the replacement of a bad answer, if possible."""
     if not isinstance(raw, dict):
         return None, None
     to = raw.get("to")
@@ -458,8 +459,8 @@ def encode(message: Message, dialect: Dialect | None = None) -> bytes:
 
     Args:
         message: The message.
-        dialect: Spelling of a peer of upstream, which gets the body unchanged; None: the peer
-            uses normal form, and the identity of the sender is written into the body.
+        dialect: Dialect of a peer of the upstream implementation, which gets the body unchanged;
+            None: the peer uses normal form, and the sender's identity is written into the body.
 
     Raises:
         BadMessageError: 500: the body is not JSON; 413: the line is larger than
@@ -488,7 +489,7 @@ def unstamped_line(line: bytes, identity: SenderIdentity | None) -> bytes:
 
 
 def most_bytes(message: Message) -> int:
-    """Return the maximal size of the line of a message, without the identity in it."""
+    """Return the maximum size of the encoded line of a message; its identity is extra."""
     identity = message.identity
     # Add the comma before the entry; its last bytes end body and message.
     return protocol.MAX_MESSAGE_BYTES + (0 if identity is None else len(_entry(identity)) - 1)
@@ -512,17 +513,17 @@ def _plain(message: Message) -> bytes:
 
 
 _text: Final = lru_cache(maxsize=8192)(orjson.dumps)
-"""Encodes an address, or a type."""
+"""Encodes an address, or a type, as JSON; the results are cached."""
 
 
 @lru_cache(maxsize=4096)
 def _entry(identity: SenderIdentity) -> bytes:
-    """Return an identity as the last entry of a body, with the end of body and message."""
+    """Return the JSON of an identity as the last field of a body, with the two final braces."""
     return orjson.dumps({IDENTITY: write_sender(identity)})[1:] + b"}"
 
 
 def frames(messages: Iterable[bytes]) -> list[bytes]:
-    """Return as few frames as the limits permit, with all lines in order."""
+    """Join encoded messages, in order, to as few frames as the limits permit."""
     made: list[list[bytes]] = [[]]
     size = 0
     for line in messages:

@@ -1,4 +1,4 @@
-"""The errors of links, by the party that has to act.
+"""The errors of links, with one class for each party that has to act.
 
 ProtoflyError
 ├─ LocalServerError        there is no local NATS server: install one
@@ -20,7 +20,7 @@ from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
 
 
 class CloseReason(Enum):
-    """The reason of an orderly close; the values are WebSocket close codes (RFC 6455)."""
+    """Reasons to close a link in order; the values are WebSocket close codes (RFC 6455)."""
 
     DONE = 1000
     GOING_AWAY = 1001
@@ -31,12 +31,12 @@ class CloseReason(Enum):
 
     @property
     def reason(self) -> str:
-        """The text of the close code."""
+        """The name of the reason in lower case, such as `going-away`."""
         return self.name.lower().replace("_", "-")
 
     @classmethod
     def read(cls, code: int) -> "CloseReason":
-        """Return the reason for the code of a peer; `DONE` for an unknown code."""
+        """Return the reason for a close code that a peer has sent; `DONE` for an unknown code."""
         try:
             return cls(code)
         except ValueError:
@@ -98,9 +98,9 @@ _EVERYWHERE: Final = re.compile(r"(?:[a-z]+://)?(?P<host>0\.0\.0\.0|\[::\])(?=[:
 
 
 class DialError(LinkError, public=True):
-    """No link could be opened.
+    """No link to an address could be opened.
 
-    The reason tells if the address is one to listen at, which cannot be dialled.
+    The reason says so if the address is a wildcard for listening, which cannot be dialled.
     """
 
     def __init__(self, address: str, reason: str) -> None:
@@ -113,7 +113,7 @@ class DialError(LinkError, public=True):
 
 @final
 class CertificateError(DialError, public=True):
-    """The server could not prove by its certificate that it is the one that was dialled."""
+    """The certificate of a server is not accepted for the address that was dialled."""
 
 
 @final

@@ -1,4 +1,4 @@
-"""The contract of links, listeners and networks, for any carrier of frames."""
+"""The interfaces of links, listeners and networks, which every transport implements."""
 
 import ssl
 from abc import ABC, abstractmethod
@@ -19,17 +19,17 @@ from specs.reply_code import TurnedAway
 from transports.errors import CloseReason, DialError, FrameTooLargeError, ListenError
 from transports.tls import OwnCertificate
 
-# The gate of a listener admits connections before their handshake.
+# The gate of a listener admits or refuses connections before their handshake.
 
 
 class Guest:
-    """A connection whose peer is not authenticated yet.
+    """An accepted connection whose peer is not authenticated yet.
 
-    The acceptor of the link calls `settle` when the peer is known; until then the connection has a
-    deadline, and may be closed in favour of others.
+    The code that accepts the link calls `settle` when the peer is known; until then the connection
+    has a deadline, and may be closed to make room for others.
 
     Attributes:
-        host: Host of the peer; empty: the gate does not need it.
+        host: Host of the peer; empty: the gate does not need the host.
         until: Trio time by which the peer must be known.
     """
 
@@ -42,16 +42,16 @@ class Guest:
         self._leave: Callable[[], None] | None = None
 
     def staying(self) -> trio.CancelScope:
-        """Return the scope to serve the connection in; cancelled when the connection must close."""
+        """Return a cancel scope for the task of the connection, cancelled by `expel`."""
         scope = trio.CancelScope()
         self.watch(scope.cancel)
         return scope
 
     @final
     def watch(self, leave: Callable[[], None]) -> None:
-        """Call `leave` when the connection is to be closed; at once if that was already ordered.
+        """Set the function that `expel` calls to close the connection, in place of an earlier one.
 
-        A call replaces the earlier callback: one part serves the connection at a time.
+        If `expel` was called before, the function is called at once.
         """
         self._leave = leave
         if self.is_expelled:
@@ -59,17 +59,17 @@ class Guest:
 
     @final
     def expel(self) -> None:
-        """Close the connection in favour of others."""
+        """Close the connection to make room for others."""
         self.is_expelled = True
         if self._leave is not None:
             self._leave()
 
     def settle(self) -> None:
-        """Note that the peer is known, or gone. Idempotent."""
+        """Report to the gate that the peer is authenticated, or has left. Idempotent."""
 
 
 class Gate(ABC):
-    """Admits connections at one listener.
+    """Base of the rules by which a listener admits or refuses new connections.
 
     Attributes:
         origins: Web origins whose pages may connect; None: all.
@@ -81,14 +81,14 @@ class Gate(ABC):
 
     @abstractmethod
     def knock(self, host: str) -> Guest | None:
-        """Admit a connection; return None if its host connects too often.
+        """Admit a new connection; return None if its host connects too often.
 
         Args:
             host: Host of the peer, from the operating system; headers are not trusted.
         """
 
     def room(self) -> int:
-        """Return how many connections may be accepted now; the system queues the others."""
+        """Return how many connections may be accepted now; others wait in the system's queue."""
         return ACCEPT_BATCH
 
     @abstractmethod
@@ -97,7 +97,7 @@ class Gate(ABC):
 
 
 class Everybody(Gate):
-    """Admit every connection, for listeners with another authentication of their diallers."""
+    """Gate that admits every connection, for listeners whose peers authenticate in another way."""
 
     def __init__(self, tls: ssl.SSLContext | None = None) -> None:
         self.tls = tls
@@ -112,7 +112,7 @@ class Everybody(Gate):
 
 
 EVERYBODY: Final[Gate] = Everybody()
-"""Admits every connection, without TLS."""
+"""The gate that admits every connection, without TLS."""
 
 
 # The terms of one end of a data channel.
@@ -120,7 +120,7 @@ EVERYBODY: Final[Gate] = Everybody()
 
 @attrs.frozen(slots=True)
 class ChannelTerms:
-    """The terms of one end of a data channel.
+    """Settings for one end of a WebRTC data channel.
 
     Attributes:
         certificate: Certificate of DTLS; its key is on the curve P-256.
@@ -139,10 +139,10 @@ class ChannelTerms:
 
 
 class Turn:
-    """A guard of an operation that only one task at a time may execute.
+    """Context manager for an operation that only one task at a time may execute.
 
-    Its `with` block encloses the awaits that must not overlap. A second task gets
-    `trio.BusyResourceError`, which shows a bug of this process, never of the peer.
+    A second task that enters the `with` block meanwhile gets `trio.BusyResourceError`, which shows
+    a bug of this process, never of the peer.
     """
 
     __slots__ = ("_doing", "is_taken")
@@ -173,7 +173,7 @@ _NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 @final
 class Kind(StrEnum):
-    """The carrier of a link; the values of framed carriers are used in P2P candidates."""
+    """Kinds of links, by their transport; P2P candidates contain some of the values."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"
@@ -185,7 +185,7 @@ class Kind(StrEnum):
 
 
 FRAMED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.UNIX)
-"""The kinds that are dialled and keep frames; the protocols of Protofly use these."""
+"""The kinds of links that are dialled and carry whole frames; sessions use these."""
 
 DIRECT: Final = (*FRAMED, Kind.WEBRTC)
 """The kinds of direct links between runtimes."""
@@ -193,7 +193,7 @@ DIRECT: Final = (*FRAMED, Kind.WEBRTC)
 
 @attrs.frozen(slots=True)
 class Upgrade:
-    """Request of the dialling end when it connects.
+    """Path, query and subprotocol that the dialling end requests when it opens a link.
 
     Attributes:
         path: Path of the WebSocket URL, percent-decoded; other kinds have the default.
@@ -216,11 +216,11 @@ class Link(AsyncResource, ABC):
     a receiver notices that the peer has left or asks whether this end is alive.
 
     Attributes:
-        kind: Carrier of the link.
+        kind: Transport of the link.
         name: Name, unique in this network, for traces and logs.
         upgrade: Request of the dialling end.
-        guest: The connection at the gate through which it came; None: there was no gate.
-        heard_at: Trio time of the last sign of life, or of the first time this end listened.
+        guest: The accepted connection as the gate of the listener knows it; None: no gate.
+        heard_at: Trio time at which the peer last sent something, or this end began to listen.
     """
 
     __slots__ = ("guest", "heard_at", "kind", "name", "upgrade")
@@ -234,7 +234,7 @@ class Link(AsyncResource, ABC):
 
     @property
     def host(self) -> str:
-        """Host of the other end, from the operating system; empty: there is none, or it is gone."""
+        """Host of the other end, from the operating system; empty: unknown, or disconnected."""
         return ""
 
     @property
@@ -243,9 +243,9 @@ class Link(AsyncResource, ABC):
         return None
 
     def unread(self) -> int:
-        """Return how many of the frames being sent the peer has certainly not read.
+        """Return how many of the sent frames the peer has certainly not read.
 
-        The result is 0 for kinds without acknowledgements.
+        The result is 0 for transports without acknowledgements.
         """
         return 0
 
@@ -293,7 +293,7 @@ class Link(AsyncResource, ABC):
         return self.write_wrapped(self.wrapped(frames))
 
     def wrapped(self, frames: Sequence[bytes]) -> bytes:
-        """Return the bytes that carry frames over any link of this class that may be clear.
+        """Encode frames as bytes for `write_wrapped` of any link of this class.
 
         Raises:
             FrameTooLargeError: A frame is over the limit.
@@ -302,7 +302,7 @@ class Link(AsyncResource, ABC):
         return b"".join(frames)
 
     def write_wrapped(self, data: bytes) -> bool:
-        """Send the frames in `wrapped` bytes as `write_now` does.
+        """Send frames that `wrapped` has encoded, as `write_now` does.
 
         Returns:
             Whether all bytes are written.
@@ -344,7 +344,7 @@ class Link(AsyncResource, ABC):
 
     @property
     def descriptor(self) -> int | None:
-        """Descriptor of the socket, which is readable when `fill` has work to do.
+        """Descriptor of the socket, which is readable when `fill` can read something.
 
         None: this kind delivers frames by `receive` only.
         """
@@ -359,7 +359,7 @@ class Link(AsyncResource, ABC):
         """
 
     def check_readable(self) -> None:
-        """Raise the error of `receive` if nothing more can come; waiting frames come before."""
+        """Raise the error that `receive` would raise, if no frames wait and none can arrive."""
 
     @property
     def has_arrived(self) -> bool:
@@ -368,19 +368,19 @@ class Link(AsyncResource, ABC):
 
     @property
     def unwritten(self) -> int:
-        """Bytes that wait to be written; to send no frames waits for them."""
+        """Number of bytes that wait to be written; `send_many(())` waits until they are."""
         return 0
 
     @property
     def frame_due(self) -> float | None:
-        """Trio time by which a frame that has begun must end; None: none has begun."""
+        """Trio time by which the frame that is being received must be complete; None: no frame."""
         return None
 
     def ping(self) -> None:
-        """Request a sign of life of the other end, which sets `heard_at`.
+        """Send a ping to the other end, whose answer sets `heard_at`.
 
-        Never wait: a ping that cannot be written now is sent with the next frame. Kinds without
-        pings do nothing.
+        This never waits: a ping that cannot be written now is sent with the next frame. Kinds
+        without pings do nothing.
         """
 
     async def rest(self, seconds: float) -> None:
@@ -426,7 +426,7 @@ class Link(AsyncResource, ABC):
 
 
 class Listener(ABC):
-    """The end that accepts links.
+    """Accepts links that peers dial to one address.
 
     Handshakes run in tasks of the listener, each for at most `HANDSHAKE_TIMEOUT` seconds; a bad
     one is answered and forgotten. Accepted links stay open when their listener closes.
@@ -462,7 +462,7 @@ DEFAULT_PATHS: Final[ServedPaths] = MappingProxyType({"/link": PROTOFLY_V1})
 
 
 class ChannelEnd(ABC):
-    """One end of a data channel that is being negotiated.
+    """One end of a WebRTC data channel that is being negotiated.
 
     Attributes:
         sdp: Session description of this end, offer or answer.
@@ -475,9 +475,9 @@ class ChannelEnd(ABC):
 
     @abstractmethod
     async def answered(self, sdp: str) -> None:
-        """Set the answer of the other end, once.
+        """Set the session description with which the other end answers; callable once.
 
-        If cancelled, the answer may not have been set, and the end is of no use any more.
+        If cancelled, the answer may not have been set, and this end cannot be used any more.
         """
 
     @abstractmethod
@@ -489,7 +489,7 @@ class ChannelEnd(ABC):
 
     @abstractmethod
     async def opened(self) -> Link:
-        """Wait for the data channel; the caller closes the link. Callable once.
+        """Wait until the data channel is open, and return its link, which the caller closes.
 
         If cancelled, no link is lost.
 
@@ -499,7 +499,7 @@ class ChannelEnd(ABC):
 
 
 class Network(ABC):
-    """Dials and listens; all links of one process come from one network.
+    """Opens links to addresses and listens for links; a process uses one network for all links.
 
     Attributes:
         is_system: Whether the operating system makes its connections.

@@ -1,4 +1,4 @@
-"""A whole network inside one process, under any clock, with faults on demand."""
+"""A network in the memory of one process, with faults on demand, for tests and simulations."""
 
 import itertools
 import ssl
@@ -22,12 +22,12 @@ FRAMES_IN_FLIGHT: Final = 16
 """Frames that one end may send before the other reads, as with the buffers of a socket."""
 
 Pattern: TypeAlias = Callable[[int, bytes], Sequence[float]]
-"""Fate of the n-th frame (from 1): a delay in seconds for each copy that arrives. `()`
-loses the frame, `(0.0,)` is a link without faults, `(0.0, 0.0)` doubles it. Delays keep the order.
+"""Type of functions that decide how the n-th frame (from 1) arrives: a delay in seconds for each
+copy. `()` loses the frame, `(0.0,)` delivers it, `(0.0, 0.0)` doubles it. Delays keep the order.
 """
 
 Sieve: TypeAlias = Callable[[bytes], bytes | None]
-"""Changes a frame, before its pattern decides about its arrival; None: the frame is lost."""
+"""Type of functions that change a frame before it is sent; None as result: the frame is lost."""
 
 _Frame: TypeAlias = tuple[float, bytes]
 
@@ -36,7 +36,7 @@ _HEAD: Final = 4
 
 
 def deliver_once(_number: int, _frame: bytes) -> Sequence[float]:
-    """Deliver every frame once, at once: the pattern of a link without faults."""
+    """Return the delays that deliver a frame once, at once: the pattern without faults."""
     return (0.0,)
 
 
@@ -46,7 +46,7 @@ def whole(frame: bytes) -> bytes:
 
 
 def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
-    """Cut bytes at unusual places: a stream does not keep pieces together."""
+    """Yield the bytes of a stream in other pieces than those sent, as real sockets may do."""
     joined = b"".join(pieces)
     start, size = 0, 1
     while start < len(joined):
@@ -159,7 +159,7 @@ class MemoryLink(links.Link):
 
     @override
     def ping(self) -> None:
-        """Set the sign of life at once: the other end of a socket would answer by itself."""
+        """Set `heard_at` at once, if the peer could answer a ping."""
         peer = self._peer
         if peer is not None and peer.close_reason is None and self.passes(b"") and peer.passes(b""):
             self.heard_at = trio.current_time()
@@ -224,15 +224,15 @@ class MemoryLink(links.Link):
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def cut(self) -> None:
-        """Break both ends; frames in flight are lost."""
+        """Break the link at both ends; frames in transit are lost."""
         self.is_cut = True
         if self._peer is not None:
             self._peer.is_cut = True
 
     def drop(self) -> None:
-        """Close both channels; frames in flight towards the peer stay there.
+        """Close both channels of this end; the peer still gets the frames in transit.
 
-        A task that waits here for a frame stops waiting.
+        A task that waits at this end for a frame stops waiting.
         """
         self._asleep.cancel()
         self._outward.close()
@@ -240,7 +240,7 @@ class MemoryLink(links.Link):
 
 
 class Wire:
-    """Both ends of a link in memory."""
+    """A link in memory with both its ends, for tests to inspect and to cut."""
 
     __slots__ = ("acceptor", "address", "dialler", "kind")
 
@@ -257,7 +257,7 @@ class Wire:
 
     @property
     def is_open(self) -> bool:
-        """True if neither end has left and it was not cut."""
+        """True if neither end has closed the link, and the link was not cut."""
         ends_left = self.dialler.close_reason or self.acceptor.close_reason
         return not self.dialler.is_cut and ends_left is None
 
@@ -273,7 +273,7 @@ _FIRST_PORT: Final = 40_000
 
 
 class _MemoryListener(links.Listener):
-    """A bounded queue of links that were dialled."""
+    """Listener in memory: a bounded queue of dialled links that wait to be accepted."""
 
     __slots__ = ("_arrivals", "arrive", "paths", "tls")
 
@@ -291,7 +291,7 @@ class _MemoryListener(links.Listener):
             raise LinkClosedError(self.address) from exc
 
     def close(self) -> None:
-        """Refuse new diallers, and those that were not accepted yet."""
+        """Refuse new links, and close those that were not accepted yet."""
         self.arrive.close()
         with suppress(trio.WouldBlock, trio.EndOfChannel):
             while True:
@@ -300,7 +300,7 @@ class _MemoryListener(links.Listener):
 
 
 class MemoryNetwork(links.Network):
-    """A network in memory that keeps the contract of real sockets, and breaks on demand.
+    """A network in memory that behaves like one of real sockets, with faults on demand.
 
     Attributes:
         wires: All dialled links, in order, to inspect and to cut.
@@ -318,7 +318,7 @@ class MemoryNetwork(links.Network):
     # -- faults ---------------------------------------------------------------
 
     def refuse(self, address: str) -> None:
-        """Let dials to a listener's address fail from now on."""
+        """Refuse new links to a listener's address from now on."""
         self._refused.add(address)
 
     def allow(self, address: str) -> None:
@@ -326,7 +326,7 @@ class MemoryNetwork(links.Network):
         self._refused.discard(address)
 
     def disturb(self, address: str, outward: Pattern, back: Pattern) -> None:
-        """Let links dialled to a listener's address from now on lose, double or delay frames."""
+        """Set the patterns by which future links to an address lose, double or delay frames."""
         self._patterns[address] = outward, back
 
     def cut(self, link: links.Link) -> None:
@@ -424,7 +424,7 @@ class MemoryNetwork(links.Network):
 
 
 def _shake_hands(wire: Wire, dialler: ssl.SSLContext | None, tls: ssl.SSLContext | None) -> None:
-    """Decide about a handshake as TLS with pinned certificates; permit contexts of other kinds.
+    """Simulate a TLS handshake with pinned certificates; permit TLS contexts of other kinds.
 
     Raises:
         DialError: Only one end has TLS, or an end has another certificate than expected.

@@ -67,13 +67,14 @@ class SocketLink(Link):
 
     @abstractmethod
     def _wrap(self, frames: Sequence[bytes]) -> bytes:
-        """Return the bytes that carry these frames: the same for all links of the class."""
+        """Encode frames as bytes; the result must not depend on the state of the link."""
 
     @abstractmethod
     def _take(self, data: bytes) -> None:
-        """Process the bytes read (`b""` at the end): `_deliver` frames, add answers to `_outbox`.
+        """Process bytes from the peer; `b""` means that the peer has closed its side.
 
-        Call `_finish` or `_refuse_size` when nothing more can be received.
+        Subclasses call `_deliver` for frames, and add the protocol's answers to `_outbox`. They
+        call `_finish` or `_refuse_size` when nothing more can be received.
         """
 
     @abstractmethod
@@ -91,7 +92,7 @@ class SocketLink(Link):
         self._inbox.append(frame)
 
     def _finish(self, reason: str, close_reason: errors.CloseReason | None = None) -> None:
-        """Note that the other end is gone, and close the writing side."""
+        """Store the reason why the other end is gone, and close the writing side."""
         if self._end is None:
             self._end = (reason, close_reason)
         self._is_write_ended = True
@@ -289,7 +290,7 @@ class SocketLink(Link):
         self._write_ahead()
 
     def _write_ahead(self) -> None:
-        """Write as much of the outbox as there is room for, unless a task is writing."""
+        """Write as much of the outbox as the system accepts now, unless a task is writing."""
         if self._outbox and not self._is_writing:
             with suppress(OSError):  # no room, or no peer: then reading ends, or no answer comes
                 written = _write_now(self._stream, self._outbox)
@@ -404,7 +405,7 @@ def _write_now(stream: AcceptedStream, data: bytes | bytearray) -> int:
 
 
 class RawLink(SocketLink):
-    """A plain byte stream, at most `READ_BYTES` at once; an orderly close has no reason."""
+    """Link over a plain byte stream, without frames; `receive` returns up to `READ_BYTES` bytes."""
 
     __slots__ = ()
 
@@ -435,11 +436,11 @@ _HEAD: Final = 4
 """Bytes of a frame's length, big-endian."""
 
 _FAREWELL: Final = 0xFFFF_0000
-"""Lengths from here up mark a farewell, with its code in the low half."""
+"""Smallest length that stands for a close message instead of a frame; bits 0 to 15 are its code."""
 
 
 class StreamLink(SocketLink):
-    """Frames with length prefixes; a close reason at the end distinguishes a close from a break."""
+    """Link with frames that follow their length; a close message precedes an orderly end."""
 
     __slots__ = ("_buffer",)
 
@@ -467,7 +468,7 @@ class StreamLink(SocketLink):
             pass
 
     def _take_one(self) -> bool:
-        """Take one frame or farewell from the buffer; return whether there may be another."""
+        """Process one frame or close message in the buffer; return whether more may follow."""
         size = int.from_bytes(self._buffer[:_HEAD], "big")
         if size >= _FAREWELL:
             self._finish("the other end has left", errors.CloseReason.read(size & 0xFFFF))

@@ -1,4 +1,4 @@
-"""Sockets of the operating system: dialled, bound and accepted; its errors are mapped here."""
+"""Open TCP and Unix sockets, listen and accept; errors of the system become errors of links."""
 
 import errno
 import os
@@ -15,7 +15,7 @@ from specs.limits.protocol import ACCEPT_PAUSE
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.urls import join_host_port, read_host_port
 
-# Background tasks of a block of code, which end with the block.
+# Background tasks that end with the block of code that has started them.
 
 
 @asynccontextmanager
@@ -84,7 +84,9 @@ async def dial_unix(path: str) -> trio.SocketStream:
 
 
 async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
-    """Listen on `host:port`, of a name on its first address; return the listener and its address.
+    """Listen on `host:port`; return the listener and its numeric address.
+
+    If the host is a name with several addresses, only the first one is used.
 
     If cancelled while a name is resolved, nothing is bound.
 
@@ -129,7 +131,9 @@ async def reserve_tcp(where: str) -> AsyncIterator[str]:
 
 
 def bind_shared(address: str) -> trio.SocketListener:
-    """Listen at an address that `reserve_tcp` keeps; the system spreads connections.
+    """Listen at an address that `reserve_tcp` has reserved, together with other processes.
+
+    The system distributes connections among the processes.
 
     Args:
         address: The address as a number.
@@ -225,11 +229,10 @@ async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
 
 
 async def next_streams(listener: trio.SocketListener, most: int) -> list[trio.SocketStream]:
-    """Accept one connection, and others that are waiting, up to a maximum.
+    """Wait for one connection, and accept it with all others that are waiting, up to a maximum.
 
-    One scheduler pass per connection would be too slow for a mass reconnect: the queue of the
-    system would overflow in a busy process, and a peer that is lost there tries again only after a
-    second.
+    Accepting one connection at a time would be too slow if many peers reconnect: the queue of the
+    system would overflow, and peers would retry only after a second.
 
     If cancelled, no connection is lost.
 

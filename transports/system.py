@@ -1,4 +1,4 @@
-"""The network of the operating system: real sockets."""
+"""The network that opens and accepts links over real sockets."""
 
 import itertools
 import ssl
@@ -22,7 +22,7 @@ from transports.websocket.server import open_websocket_listener
 
 
 class _StreamListener(links.Listener):
-    """Accepts length-prefixed or raw links, which have no handshake."""
+    """Listener for links over TCP or Unix sockets, which need no handshake."""
 
     __slots__ = ("_kind", "_listener", "_network", "_tls")
 
@@ -98,7 +98,7 @@ class SystemNetwork(links.Network):
         )
 
     def wrap(self, kind: links.Kind, direction: str, stream: AcceptedStream) -> links.Link:
-        """Make a link of a connection that needs no handshake; `direction` as of `name`."""
+        """Make a link of a connection that needs no handshake; `direction` as for `name`."""
         names = (kind, self.name(kind, direction), links.Upgrade())
         return RawLink(names, stream) if kind is links.Kind.STREAM else StreamLink(names, stream)
 

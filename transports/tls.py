@@ -1,11 +1,10 @@
-"""TLS below links: contexts made of files or of pinned certificates, and ends of connections.
+"""TLS for links: contexts made of files or of pinned certificates, and encrypted connections.
 
-The dialling end of a WebSocket is Trio's `SSLStream`. Other ends are a `TlsStream`, the same
-library objects without it: a cancelled write of a link is continued to the byte by the next one,
-which an `SSLStream` does not allow. The handshake of an accepting end takes place in the first
-read, within its deadline.
+The dialling end of a WebSocket uses Trio's `SSLStream`. Other ends use `TlsStream`: after a
+cancelled write, the next write can continue at the same byte, which `SSLStream` does not allow. The
+handshake of an accepting end takes place in the first read, within its deadline.
 
-Two ends that know each other's certificate beforehand pin it (`PinnedTls`).
+Two ends that know each other's certificate beforehand accept no other one (`PinnedTls`).
 """
 
 import os
@@ -28,7 +27,7 @@ _RECORD: Final = 1 << 14
 
 
 NOT_ACCEPTED: Final = "its certificate is not accepted"
-"""Begin of the reason if the certificate of a server does not fit."""
+"""Beginning of the reason in an error if the certificate of a server is not accepted."""
 
 _OTHERS: Final = 0o077
 
@@ -47,7 +46,7 @@ class TlsFileError(ProtoflyError, public=True):
 
 
 def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.SSLContext:
-    """Return the context of a listener.
+    """Make the TLS context for a listener from files.
 
     Args:
         cert: PEM file: the certificate of the listener, then those between it and its authority.
@@ -72,7 +71,7 @@ def server_context(cert: Path, key: Path, client_ca: Path | None = None) -> ssl.
 def client_context(
     ca: Path | None = None, cert: Path | None = None, key: Path | None = None
 ) -> ssl.SSLContext:
-    """Return the context of a dialler.
+    """Make the TLS context for dialling from files.
 
     Args:
         ca: PEM file: the trusted authorities; None: those of the operating system.
@@ -94,7 +93,7 @@ def client_context(
 
 
 def load_identity(context: ssl.SSLContext, cert: Path, key: Path) -> None:
-    """Let a context show a certificate; later handshakes show it.
+    """Load the certificate and key with which a TLS context identifies itself in later handshakes.
 
     Raises:
         TlsFileError: A file cannot be read or used; the context stays as it was.
@@ -127,11 +126,11 @@ def _load_authorities(context: ssl.SSLContext, file: Path) -> None:
 
 @attrs.frozen
 class OwnCertificate:
-    """A certificate that an end shows, and its private key, in memory only.
+    """The certificate of this end of a link, and its private key, in memory only.
 
     Attributes:
-        der: The certificate.
-        pem: Certificate and private key.
+        der: The certificate in DER form.
+        pem: Certificate and private key in PEM form.
     """
 
     der: bytes
@@ -139,7 +138,7 @@ class OwnCertificate:
 
 
 class PinnedContext(ssl.SSLContext):
-    """A context of TLS 1.3 that shows one certificate, and accepts one of the peer.
+    """TLS 1.3 context that shows one certificate, and accepts exactly one certificate of the peer.
 
     Attributes:
         own: The certificate that this end shows.
@@ -171,7 +170,7 @@ class PinnedContext(ssl.SSLContext):
         return context
 
     def pin(self, peer: bytes) -> None:
-        """Accept a certificate from now on, if none was pinned before."""
+        """Accept this certificate of the peer from now on, if no other one is accepted already."""
         if self.peer is None:
             self.peer = peer
             # An unreadable certificate fails every handshake; empty bytes are a ValueError.
@@ -180,7 +179,7 @@ class PinnedContext(ssl.SSLContext):
 
 
 def _load_from_memory(context: ssl.SSLContext, pem: bytes) -> None:
-    """Let a context show a certificate whose private key is in no file."""
+    """Load certificate and private key into a TLS context without writing them to a disk."""
     descriptor = os.memfd_create("certificate", os.MFD_CLOEXEC)
     try:
         os.write(descriptor, pem)
@@ -190,9 +189,9 @@ def _load_from_memory(context: ssl.SSLContext, pem: bytes) -> None:
 
 
 class PinnedTls:
-    """Mutual TLS 1.3 between two ends, each of which knows the certificate of the other.
+    """TLS contexts of one end for links to one peer, whose certificate is known beforehand.
 
-    Contexts are made when they are first used.
+    The contexts are made when they are first used.
 
     Args:
         own: Returns the certificate that this end shows.
@@ -208,12 +207,12 @@ class PinnedTls:
 
     @property
     def listening(self) -> PinnedContext:
-        """The context of this end's listeners."""
+        """The TLS context for listeners to which the peer connects."""
         return self._context(ssl.PROTOCOL_TLS_SERVER)
 
     @property
     def dialling(self) -> PinnedContext:
-        """The context for dialling the peer."""
+        """The TLS context for dialling the peer."""
         return self._context(ssl.PROTOCOL_TLS_CLIENT)
 
     def _context(self, protocol: int) -> PinnedContext:
@@ -239,11 +238,11 @@ def _check_readable(file: Path) -> None:
 
 
 def dial_error(address: str, error: BaseException) -> DialError:
-    """Return why a handshake failed.
+    """Convert the error of a failed TLS handshake to an error of dialling, with the reason.
 
     Args:
         address: The dialled address.
-        error: The error of Trio.
+        error: The error that Trio has raised.
     """
     cause = _cause(error)
     if isinstance(cause, ssl.SSLCertVerificationError):
@@ -310,9 +309,9 @@ class TlsSocket:
             return None
 
     async def shake_hands(self) -> None:
-        """Complete the handshake; a dialling end must do so before it writes.
+        """Complete the TLS handshake; a dialling end must do so before it writes.
 
-        If cancelled, the connection is of no use.
+        If cancelled, the connection cannot be used any more.
 
         Raises:
             OSError: The connection broke, or TLS failed; the peer is notified.
@@ -335,7 +334,7 @@ class TlsSocket:
         return str(host), int(port)
 
     async def send(self, data: bytes | bytearray | memoryview) -> int:
-        """Write the begin of some bytes; return how many were written.
+        """Write as many of the first bytes as fit into one TLS record; return their number.
 
         If cancelled, the bytes may have been encrypted already: the next call must begin with the
         same bytes.
@@ -351,9 +350,9 @@ class TlsSocket:
         return done
 
     def send_now(self, data: bytes | bytearray) -> int:
-        """Write the begin of some bytes if the system takes all of it now; return how many.
+        """Write the first bytes without waiting; return how many the system has accepted.
 
-        Otherwise the bytes may have been encrypted already, as after a cancelled `send`.
+        If the result is 0, bytes may have been encrypted already, as after a cancelled `send`.
 
         Raises:
             OSError: The connection broke, or TLS failed.
@@ -370,7 +369,7 @@ class TlsSocket:
         return done
 
     async def recv(self, size: int) -> bytes:
-        """Read at most so many bytes; none: the peer has closed its side.
+        """Read at most `size` decrypted bytes; an empty result: the peer has closed its side.
 
         If cancelled, nothing is lost.
 
@@ -398,7 +397,7 @@ class TlsSocket:
     def recv_now(self) -> list[bytes]:
         """Read the available bytes, in pieces, without waiting; an empty last piece marks the end.
 
-        Answers of TLS are written as far as there is room, the rest with the next write.
+        Protocol messages of TLS are written as far as the system accepts them, the rest later.
 
         Raises:
             OSError: The connection broke, or TLS failed; the peer is notified if there is room.
@@ -436,7 +435,7 @@ class TlsSocket:
                 await self._flush()
 
     async def _feed(self) -> None:
-        """Read bytes of the peer; before that, write the answers of TLS."""
+        """Read encrypted bytes from the peer; before that, write pending TLS protocol messages."""
         if (self._outgoing.pending or self._unsent) and not self._pen.locked():
             await self._flush()
         raw = await receive(self._raw)
@@ -470,10 +469,10 @@ class TlsSocket:
 
 
 class TlsStream(trio.abc.HalfCloseableStream):
-    """One end of a connection with TLS: accepting, or dialling after `socket.shake_hands`.
+    """Trio stream over a TLS connection; a dialling end first calls `socket.shake_hands`.
 
     Attributes:
-        socket: What a link reads and writes.
+        socket: The encrypted socket, which a link may read and write directly.
     """
 
     def __init__(
@@ -547,13 +546,13 @@ async def receive(connection: trio.socket.SocketType) -> bytes:
 
 
 AcceptedStream: TypeAlias = trio.SocketStream | TlsStream
-"""A connection, plain or with TLS."""
+"""Type of connections below links: plain or with TLS."""
 
 
 async def begin_tls(
     stream: trio.SocketStream, tls: ssl.SSLContext, address: str, host: str | None = None
 ) -> TlsStream:
-    """Begin TLS on a dialled connection.
+    """Perform the TLS handshake on a dialled connection, and return the encrypted stream.
 
     Args:
         stream: The connection; it is closed if TLS fails.

@@ -1,4 +1,4 @@
-"""Addresses to connect to: WebSocket URLs, `host:port`, and the endpoints of descriptors."""
+"""Parse network addresses: WebSocket URLs, `host:port`, and the endpoints in descriptors."""
 
 import re
 from ipaddress import ip_address
@@ -32,7 +32,7 @@ class WebSocketUrl:
 
     @property
     def authority(self) -> str:
-        """`host:port`, an IPv6 host in brackets: the value of the Host header."""
+        """Text `host:port`, with an IPv6 host in brackets, as in the Host header."""
         return join_host_port(self.host, self.port)
 
     @property
@@ -58,7 +58,7 @@ def read_websocket_url(text: str) -> WebSocketUrl:
 
 
 def is_this_machine(host: str) -> bool:
-    """Return whether a name or address means this machine."""
+    """Return whether a host name or address is `localhost` or a loopback address."""
     if host.lower() == "localhost":
         return True
     try:
@@ -74,10 +74,10 @@ _ABSOLUTE: Final = re.compile(r"(?:https?|wss?)://([^/?#]+)", re.IGNORECASE)
 
 
 def is_plain(url: str) -> bool:
-    """Return whether a URL may lead to another machine without TLS; other texts may not.
+    """Return whether a text is a URL without TLS that may lead to another machine.
 
-    A URL with an unclear host may: versions of Python differ about such URLs. Blanks that other
-    parsers ignore are ignored here, too.
+    A URL with an unclear host counts as such, since versions of Python read it differently. Blanks
+    and control characters are ignored, as other parsers ignore them.
     """
     url = "".join(each for each in url if each > " ")
     absolute = _ABSOLUTE.match(url)
@@ -150,7 +150,7 @@ _PLAIN: Final = MappingProxyType({"tcp": Kind.TCP, "stream": Kind.STREAM})
 @final
 @attrs.frozen(slots=True)
 class Endpoint:
-    """An address with the kind of link to dial.
+    """An address to dial, with the kind of link.
 
     Attributes:
         address: Address for `Network.dial`.

@@ -27,7 +27,7 @@ _WORKS: Final = {"same": SAME, "random": SHORT}
 async def _by_turns(
     places: dict[str, tuple[Server, Server | None]], messages: int, rounds: int, sessions: int
 ) -> list[Row]:
-    """Measure messages by several servers, and pairs that are at two of them."""
+    """Measure messages by each server, or pair of servers with the two ends at different ones."""
     rows = []
     for name, work in _WORKS.items():
         size = sessions if work.is_random else 2 * PAIRS
@@ -53,7 +53,7 @@ async def _by_turns(
 
 
 async def measure(messages: int, rounds: int, sessions: int, observers: int) -> list[Row]:
-    """Measure two nodes, then two processes of one."""
+    """Measure a group of two nodes, then one node with two processes."""
     if PROGRAM is None:
         raise click.ClickException("nats-server is not installed")
     prepare_client()

@@ -26,10 +26,10 @@ from bench.servers import UNLIMITED, Server, open_node_process
 Attack: TypeAlias = Callable[[int, Server, trio.Nursery], Awaitable[None]]
 
 REACH: Final = 100.0
-"""MiB by which the node may grow in a burst, while all that subscribe read."""
+"""Target: MiB by which a node may grow in a burst of updates, if all subscribers read."""
 
 _USUAL: Final = ("--log", "warning")
-"""Options of a node with the limits as they are."""
+"""Options of a node with its default limits."""
 
 _PIECES: Final = ["x" * 15_000] * 3
 _FLOOD: Final = 400
@@ -45,7 +45,7 @@ _MIB: Final = 2**20
 
 
 async def _silent(size: int, node: Server, nursery: trio.Nursery, *, is_reading: bool) -> None:
-    """Let so many peers come that are sent more than the node lets wait, and read it or not."""
+    """Connect `size` peers that are sent more than a node queues; they read it all, or nothing."""
     crowd = [Peer(f"c{number}-{is_reading}", receive_bytes=4096) for number in range(size)]
     sender = Peer(f"sender-{is_reading}")
     await at_once(lambda peer: peer.be_ours(node.place), [*crowd, sender])
@@ -62,7 +62,7 @@ async def _silent(size: int, node: Server, nursery: trio.Nursery, *, is_reading:
 
 
 async def _handshakes(size: int, node: Server, nursery: trio.Nursery) -> None:
-    """Begin so many handshakes from several hosts, and again whenever they are dropped."""
+    """Keep `size` unfinished handshakes open, from several hosts."""
 
     async def begin(number: int) -> None:
         await trio.sleep(number / 1000)
@@ -81,7 +81,7 @@ async def _handshakes(size: int, node: Server, nursery: trio.Nursery) -> None:
 
 
 async def _flood(_: int, node: Server, nursery: trio.Nursery) -> None:
-    """Send messages to nobody without a pause, and come again whenever the link is closed."""
+    """Send messages to an unknown address without a pause; reconnect when the link is closed."""
 
     async def send(peer: Peer) -> None:
         ends = f"{peer.runtime}/ua", f"{peer.runtime}x/ua"
@@ -106,12 +106,12 @@ async def _flood(_: int, node: Server, nursery: trio.Nursery) -> None:
 
 @attrs.frozen
 class _Kind:
-    """A kind of attack.
+    """One kind of attack on a node, with the targets for its effects.
 
     Attributes:
-        attack: With how many peers it is made.
-        quiet: What happens instead when there is none; None: nothing.
-        slower, grown: What is to be reached: in times, and in MiB.
+        attack: Function that performs the attack with a number of peers.
+        quiet: Function that is run for comparison, without attack; None: nothing is run.
+        slower, grown: Targets: how many times slower requests may be, and growth in MiB.
     """
 
     what: str
@@ -132,7 +132,7 @@ _MANY: Final = (
     _Kind("{:,} handshakes do not end", _handshakes, options=_USUAL),
 )
 _COMING: Final = 500.0
-"""Milliseconds that an honest one may take to come meanwhile."""
+"""Target: milliseconds within which another peer can open a session during the attack."""
 
 
 async def _measured(node: Server, attack: Attack | None, size: int, seconds: float) -> Asked:
@@ -146,7 +146,7 @@ async def _measured(node: Server, attack: Attack | None, size: int, seconds: flo
 
 
 async def _attacked(kind: _Kind, size: int, seconds: float) -> list[Row]:
-    """Measure others without and with an attack, each at a node of its own."""
+    """Measure the requests of other peers without and with an attack, at one node each."""
     async with open_node_process(*kind.options) as node:
         quiet = await _measured(node, kind.quiet, size, seconds)
     async with open_node_process(*kind.options) as node:
@@ -166,7 +166,7 @@ async def _attacked(kind: _Kind, size: int, seconds: float) -> list[Row]:
 
 
 def _peak(node: Server) -> int:
-    """Return the bytes of memory that a node had at most."""
+    """Return the highest number of bytes of memory that a node has used so far."""
     peak = _PEAK.search(Path(f"/proc/{node.pid}/status").read_text())
     return int(peak[1]) * 1024 if peak else node.memory()
 
@@ -176,14 +176,14 @@ def _peak(node: Server) -> int:
 
 @attrs.frozen(kw_only=True)
 class Size:
-    """The size of a burst.
+    """The size of a burst of updates.
 
     Attributes:
-        subscribers: Peers that subscribe, and read.
-        updates: What each of them is sent.
-        length: Bytes of the value of one update, and of what the silent ones are sent.
-        silent: Peers that do not read.
-        letters: Messages to each silent peer, all different.
+        subscribers: Number of peers that subscribe, and read.
+        updates: Number of updates that each of them is sent.
+        length: Bytes of the value of one update, and of a message to a silent peer.
+        silent: Number of peers that do not read.
+        letters: Number of different messages to each silent peer.
     """
 
     subscribers: int = 1000
@@ -195,12 +195,12 @@ class Size:
 
 @attrs.frozen
 class Burst:
-    """The result of one burst.
+    """The measured effects of one burst of updates.
 
     Attributes:
-        grown: MiB that the node had more at most than before.
-        last: Seconds from the first update written until the last was delivered.
-        left: Links and queues that the node gave up, as its log says.
+        grown: Largest growth of the node's memory in MiB.
+        last: Seconds from the first update sent until the last one was delivered.
+        left: Links and queues that the node closed, according to its log.
     """
 
     grown: float
@@ -209,7 +209,7 @@ class Burst:
 
 
 async def burst(size: Size, *options: str) -> Burst:
-    """Write all updates of an object without waiting, to a node with some options.
+    """Send all updates of an object at once to a node with some options, and measure the effects.
 
     Raises:
         BenchError: In groups: a subscriber that reads lost its link or an update.
@@ -244,7 +244,7 @@ async def burst(size: Size, *options: str) -> Burst:
 
 
 def _read(sockets: Sockets, size: Size) -> None:
-    """Read until all subscribers have all updates, each in order."""
+    """Read until all subscribers have received all updates in order."""
     missing, had = size.subscribers * size.updates, Counter[int]()
     while missing > 0:
         for number, line in sockets.receive():
@@ -265,7 +265,7 @@ def _updates(url: str, size: Size) -> Iterator[bytes]:
 
 
 def _letters(sender: Peer, silent: Sequence[Peer], size: Size) -> Iterator[bytes]:
-    """Yield answers, which need none themselves when they are lost."""
+    """Yield the messages to the silent peers: answers, for whose loss the node reports nothing."""
     for number in range(1, size.letters + 1 if silent else 1):
         for peer in silent:
             body = {"code": 200, "value": f"{number:08}" + "y" * size.length}
@@ -273,7 +273,7 @@ def _letters(sender: Peer, silent: Sequence[Peer], size: Size) -> Iterator[bytes
 
 
 async def measure(crowd: int, seconds: float, updates: int) -> list[Row]:
-    """Measure all attacks, then a burst."""
+    """Measure the effects of all attacks, then of a burst of updates."""
     prepare_client()
     rows: list[Row] = []
     for kinds, size in ((_ONE, 1), (_MANY, crowd)):

@@ -25,10 +25,10 @@ from specs.jsonvalue import Json
 from transports.memory import MemoryNetwork
 
 _WANTED: Final = 15.0
-"""Milliseconds to the last of 1,000 observers."""
+"""Target: milliseconds until the last of 1,000 observers has a change."""
 
 _OTHERS: Final = 5.0
-"""Milliseconds of requests of others meanwhile, of which 99 % take less."""
+"""Target: milliseconds that 99 % of the requests of other sessions do not exceed meanwhile."""
 
 _CROWD: Final = 1000
 _ENTRIES: Final = 100
@@ -37,7 +37,7 @@ _NUMBERS: Final = count(1)
 
 
 class _Host(actors.Hyperty):
-    """Answers, and accepts every observer."""
+    """Hyperty that answers every request, and accepts every observer."""
 
     async def on_subscribe(self, url: str, observer: str) -> None:
         pass
@@ -47,7 +47,7 @@ class _Host(actors.Hyperty):
 
 
 async def _of_the_product(changes: int, rounds: int) -> list[Row]:
-    """Measure changes until all observers have them: node and runtimes are in this process."""
+    """Measure changes of an object with observers; node and runtimes are in this process."""
     network = MemoryNetwork()
     async with AsyncExitStack() as opened:
         node = await opened.enter_async_context(actors.open_node(DOMAIN, network=network))
@@ -95,7 +95,7 @@ async def _of_the_product(changes: int, rounds: int) -> list[Row]:
 
 @attrs.frozen
 class _Audience:
-    """An object of a server, and sessions that observe it."""
+    """A data object at a server, and the sessions that observe the object."""
 
     server: Server
     sockets: Sockets
@@ -103,7 +103,7 @@ class _Audience:
     url: str
 
     async def change(self) -> tuple[float, float]:
-        """Change it; return milliseconds until the last has the change, and those of CPU."""
+        """Change the object; return milliseconds until the last observer has it, and of CPU."""
         number = next(_NUMBERS)
         mark = f"mark {number:08}"
         text = message(number, "update", self.url, f"{self.url}/changes", {"value": mark * 10})
@@ -117,7 +117,7 @@ class _Audience:
 async def open_audience(
     server: Server, observers: int, *, is_plain: bool = False
 ) -> AsyncIterator[_Audience]:
-    """Let a session with an object, and observers that need no consent, come to a server."""
+    """Connect a session with a public object, and its observers, to a server."""
     name = f"{observers}-{next(_NUMBERS)}"
     owner = Peer(f"owner{name}")
     await owner.be_plain(server.place)
@@ -158,7 +158,7 @@ async def fan_outs(servers: dict[str, Server], observers: int, rounds: int) -> l
 
 
 async def _others(node: Server, observers: int, seconds: float) -> list[Row]:
-    """Measure requests of others, quiet and while change follows change."""
+    """Measure requests of other sessions, without changes and during continuous changes."""
     async with open_asking(node.place, seconds) as quiet:
         pass
     async with open_audience(node, observers) as crowd, open_asking(node.place, seconds) as loud:
@@ -173,7 +173,7 @@ async def _others(node: Server, observers: int, seconds: float) -> list[Row]:
 
 
 async def measure(changes: int, observers: int, rounds: int, seconds: float) -> list[Row]:
-    """Measure changes of the product's runtimes, then to many sockets."""
+    """Measure changes with runtimes as observers, then with many plain sessions."""
     rows = await _of_the_product(changes, rounds)
     prepare_client()
     async with open_node_process() as node, open_relay() as relay:

@@ -26,7 +26,7 @@ _WATCHED: Final = "a viewer of the dashboard"
 
 @asynccontextmanager
 async def _viewer(node: Server) -> AsyncIterator[None]:
-    """Read what the dashboard shows, as its page does."""
+    """Read the updates of the dashboard, as a viewer's page does, while the context is open."""
     place = urlsplit(node.ready["http_url"])
     host, port = str(place.hostname), int(place.port or 0)
     request = f"GET /dashboard/events HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n"

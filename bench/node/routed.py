@@ -47,14 +47,14 @@ _DICE: Final = random.Random(1)  # noqa: S311 - the same ones in each run
 
 @attrs.frozen
 class Work:
-    """What is sent.
+    """One kind of load: the messages that are sent, with the target for the node.
 
     Attributes:
-        body: Of each message.
-        is_random: Whether each message is between another two sessions.
-        has_via: Whether a message names the stub that it came by, as upstream's stubs say.
-        searches: Percent of the messages that search the registry instead.
-        reach: Microseconds of the node.
+        body: Body of each message.
+        is_random: Whether each message is between a random pair of sessions.
+        has_via: Whether a message names the stub that it has crossed, as upstream's stubs do.
+        searches: Percentage of messages that are replaced by searches of the registry.
+        reach: Target: microseconds of the node for a message.
     """
 
     what: str
@@ -91,7 +91,7 @@ SEARCHED: Final = attrs.evolve(
 
 @attrs.frozen
 class Crowd:
-    """Sessions of a server, each with an address of a hyperty."""
+    """Sessions that are connected to a server, each with an address of a hyperty."""
 
     server: Server
     sockets: Sockets
@@ -100,7 +100,7 @@ class Crowd:
     is_plain: bool
 
     def frames(self, work: Work, messages: int) -> Iterator[tuple[Peer, bytes, int]]:
-        """Yield who sends which frame, with how many messages."""
+        """Yield the frames to send: sender, bytes, and number of messages in the frame."""
         some = 1 if self.is_plain or work.is_random else _LINES
         half = min(PAIRS, len(self.peers) // 2)
         for number in range(messages // some):
@@ -122,7 +122,7 @@ class Crowd:
         return (await self.flow(work, messages))[0]
 
     async def flow(self, work: Work, messages: int) -> tuple[float, float]:
-        """Return that, and how many messages are delivered in a second."""
+        """Return microseconds of CPU for a message, and delivered messages per second."""
         frames = list(self.frames(work, messages))
         began, cpu = time.perf_counter(), self.server.cpu()
         await trio.to_thread.run_sync(self.sockets.flow, frames)
@@ -144,15 +144,15 @@ async def open_crowd(
     apart: Server | None = None,
     name: str = "r",
 ) -> AsyncIterator[Crowd]:
-    """Let sessions come to a server.
+    """Connect sessions to a server, which are closed at the end of the context.
 
     Args:
-        server: Where they connect.
-        sessions: How many.
-        is_plain: Whether in upstream's form.
-        is_registered: Whether each registers its hyperty.
-        apart: Where the second half connects; None: as all others.
-        name: Begin of their names.
+        server: The server.
+        sessions: Number of sessions.
+        is_plain: Whether the sessions use upstream's plain form of messages.
+        is_registered: Whether each session registers its hyperty.
+        apart: Server for the second half of the sessions; None: the same one.
+        name: Beginning of the names of the runtimes.
     """
     peers = [Peer(f"{name}{sessions}-{number}") for number in range(sessions)]
     places = dict.fromkeys(peers[: sessions // 2], server) if apart else {}
@@ -178,7 +178,7 @@ async def open_crowd(
 
 
 def rules(number: int) -> str:
-    """Return the policies of a file: rules as operators write them, of which the last applies."""
+    """Return the text of a policy file with a number of rules, of which the last one applies."""
     conditions = (
         'srcSPDomain = { equals = "d%d.example" }',
         'msgTo = { like = "comm://*/%d/*" }',
@@ -196,7 +196,7 @@ def rules(number: int) -> str:
 async def _by_turns(
     crowds: Mapping[str, Crowd], work: Work, messages: int, rounds: int
 ) -> list[Row]:
-    """Measure servers in turn, after a round that warms up."""
+    """Measure one kind of load at several servers in turn, after a round without measurement."""
     for crowd in crowds.values():
         await crowd.cost(work, messages // 4 + _LINES)
     works = {name: partial(crowd.cost, work, messages) for name, crowd in crowds.items()}
@@ -209,7 +209,7 @@ async def _by_turns(
 
 
 async def _latency(crowds: Mapping[str, Crowd], messages: int, rounds: int) -> list[Row]:
-    """Return how long a message takes that comes alone, 200 a second."""
+    """Measure the time of single messages at several servers, at 200 messages a second."""
     works = {name: partial(_alone, crowds[name], messages) for name in ("node", "relay")}
     taken = await interleaved(rounds, works)
     what = "200 messages a second, median time"
@@ -219,7 +219,7 @@ async def _latency(crowds: Mapping[str, Crowd], messages: int, rounds: int) -> l
 
 
 async def _alone(crowd: Crowd, messages: int) -> float:
-    """Return the median of milliseconds until a message is delivered."""
+    """Return the median time in milliseconds until a single message is delivered."""
     frames = list(crowd.frames(SHORT, messages))
 
     def send() -> list[float]:
@@ -236,7 +236,7 @@ async def _alone(crowd: Crowd, messages: int) -> float:
 
 @asynccontextmanager
 async def _open_crowds(servers: Mapping[str, Server], sessions: int) -> AsyncIterator[dict]:
-    """Let sessions come to all servers, and to the node in both forms."""
+    """Connect sessions to all servers, and to the node in both forms of messages."""
     async with AsyncExitStack() as opened:
         crowds = {
             name: await opened.enter_async_context(open_crowd(server, sessions, is_plain=True))
@@ -249,7 +249,7 @@ async def _open_crowds(servers: Mapping[str, Server], sessions: int) -> AsyncIte
 async def measure(
     messages: int, rounds: int, sessions: int, before: str | None, beside: str | None
 ) -> list[Row]:
-    """Measure all works at all servers."""
+    """Measure all kinds of load at all servers."""
     prepare_client()
     rows: list[Row] = []
     async with AsyncExitStack() as opened:

@@ -26,13 +26,13 @@ from fsm.registry.records import Row as Record
 from specs.jsonvalue import JsonObject
 
 _IDLE: Final = 24.0
-"""KiB of memory for an idle session."""
+"""Target: KiB of memory for an idle session."""
 
 _BACK: Final = 15.0
-"""Seconds in which all sessions are back, whose connections were lost at once."""
+"""Target: seconds until all sessions are resumed whose connections were lost at once."""
 
 _GROWTH: Final = 1.5
-"""What a message may cost beside the most, in its cost beside few."""
+"""Target: cost of a message with most idle sessions, as a multiple of the cost with few."""
 
 _ALGORITHMS: Final = ("EdDSA", "RS256", "ES384")
 _OTHER: Final = "127.0.0.2"
@@ -89,7 +89,7 @@ async def _message(crowd: Crowd, messages: int) -> float:
 
 
 async def _idle(most: int, messages: int) -> list[Row]:
-    """Measure a node with more and more idle sessions, which then come back at once."""
+    """Measure a node with more and more idle sessions, which then reconnect at once."""
     rows, costs = [], []
     async with AsyncExitStack() as opened:
         node = await opened.enter_async_context(open_node_process())
@@ -122,7 +122,7 @@ async def _idle(most: int, messages: int) -> list[Row]:
 
 
 async def _back(node: Server, peers: list[Peer]) -> float:
-    """Cut all connections at once; return the seconds until each runtime is answered again."""
+    """Close all connections at once; return the seconds until every runtime gets answers again."""
     for peer in peers:
         peer.close()
     began = time.perf_counter()
@@ -154,7 +154,10 @@ def _records(size: int) -> Iterator[tuple[str, Record]]:
 
 
 async def _start(size: int) -> tuple[float, float, float]:
-    """Return seconds until a node is ready, its MiB, and microseconds of CPU of a search."""
+    """Start a node with a registry of `size` records.
+
+    Return seconds until it is ready, MiB of memory, and microseconds of CPU for a search.
+    """
     with TemporaryDirectory() as folder:
         path = Path(folder, "registry.sqlite")
         with closing(SqliteRecords(path)) as file:
@@ -190,7 +193,7 @@ async def _starts(records: int) -> list[Row]:
 
 
 async def measure(sessions: int, records: int, messages: int) -> list[Row]:
-    """Measure logins, a node that grows, and one that starts."""
+    """Measure logins, a node with more and more sessions, and the start of a node."""
     prepare_client()
     return [
         *await _logins(max(sessions // 5, 10)),

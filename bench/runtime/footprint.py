@@ -20,7 +20,7 @@ from bench.servers import DOMAIN, memory_of, open_node_process, open_process, pr
 from transports.memory import MemoryNetwork
 
 _START: Final = 0.3
-"""Seconds in which a runtime should be open, from the start of its process."""
+"""Target: seconds from the start of a process until its runtime is open."""
 
 _OPEN: Final = f"""
 import os, trio, actors
@@ -35,7 +35,7 @@ _SEARCHES: Final = 100
 
 
 async def _started(program: str) -> tuple[float, float, float]:
-    """Return the seconds, those of CPU, and the MiB of a process until it is ready."""
+    """Start a process; return seconds until it is ready, seconds of CPU, and MiB of memory."""
     began = time.perf_counter()
     async with open_process((sys.executable, "-c", program)) as (process, _):
         took = time.perf_counter() - began
@@ -101,7 +101,7 @@ async def _hyperties(count: int, requests: int) -> list[Row]:
 
 
 async def measure(rounds: int, hyperties: int, requests: int) -> list[Row]:
-    """Measure starts, then hyperties."""
+    """Measure the start of processes, then the cost of hyperties."""
     return [*await _starts(rounds), *await _hyperties(hyperties, requests)]
 
 

@@ -27,17 +27,17 @@ from transports.memory import MemoryNetwork
 from transports.sockets import open_background
 
 _REACH: Final = 2.0
-"""Time of the two beside it, in their time without it."""
+"""Target: time of the two hyperties' requests with the third, as a multiple of that without."""
 
 _PAUSE: Final = 0.001
 _STARTING: Final = 0.2
 _FLOODERS: Final = 32
 
 Misbehave: TypeAlias = Callable[[], Awaitable[object]]
-"""Makes the third misbehave once more."""
+"""Type of functions that make the third hyperty misbehave once more."""
 
 Third: TypeAlias = Callable[[actors.Runtime, str], Awaitable[Misbehave]]
-"""Deploys the third."""
+"""Type of functions that deploy the third hyperty, which misbehaves."""
 
 
 class _Crashing(actors.Hyperty):
@@ -53,14 +53,14 @@ class _Stuck(actors.Hyperty):
 async def _within(
     made: type[actors.Hyperty] | None, runtime: actors.Runtime, echo: str
 ) -> Misbehave:
-    """Let a third ask a hyperty of this class without a pause; None: one of the two."""
+    """Make a third hyperty flood one of class `made` with requests; None: flood `echo`."""
     third = await runtime.deploy(Echo, "third")
     to = echo if made is None else (await runtime.deploy(made, "fourth")).url
     return partial(third.request, to)
 
 
 async def _apart(how: str, runtime: actors.Runtime, _: str) -> Misbehave:
-    """Let a hyperty in a sandbox process misbehave, and again whenever it is well again."""
+    """Make a hyperty in a sandbox process misbehave, again after each recovery."""
     other = await runtime.deploy(Echo, "other")
     rough = await runtime.deploy_apart(Rough, "rough")
 
@@ -103,7 +103,7 @@ async def _open_runtime() -> AsyncIterator[actors.Runtime]:
 
 
 async def _p99(ask: Callable[[], Awaitable[object]], seconds: float) -> float:
-    """Return the milliseconds below which 99 of 100 requests stay."""
+    """Return the milliseconds that 99 of 100 requests do not exceed."""
     taken = []
     until = time.perf_counter() + seconds
     while (begun := time.perf_counter()) < until:
@@ -114,7 +114,7 @@ async def _p99(ask: Callable[[], Awaitable[object]], seconds: float) -> float:
 
 
 async def _pair(third: Third, at_once: int, seconds: float) -> tuple[float, float]:
-    """Return the milliseconds of the two without the third, and beside it."""
+    """Return the milliseconds of the two hyperties' requests without and with the third one."""
     async with _open_runtime() as runtime:
         caller, echo = await runtime.deploy(Echo, "caller"), await runtime.deploy(Echo, "echo")
         ask = partial(caller.request, echo.url, 1)
@@ -134,7 +134,7 @@ async def _pair(third: Third, at_once: int, seconds: float) -> tuple[float, floa
 
 
 async def measure(rounds: int, seconds: float) -> list[Row]:
-    """Measure each kind."""
+    """Measure each kind of misbehaviour."""
     configure_log(stream=StringIO())  # each crash would be told
     rows = []
     for what, (third, at_once) in THIRDS.items():

@@ -33,10 +33,10 @@ from transports.webrtc.process import is_webrtc_installed
 
 _AT_ONCE: Final = 16
 _REACHES: Final = {"with traces": 0.85}
-"""Throughput in that without, as CPU allows both."""
+"""Target: throughput with traces, as a share of that without."""
 
 _LINK: Final = 0.5
-"""Time and CPU of a request by a link, in those by the node."""
+"""Target: time and CPU of a request by a direct link, as a share of those by the node."""
 
 _KINDS: Final = (Kind.UNIX, Kind.TCP, Kind.WEBSOCKET, Kind.WEBRTC)
 _JUDGED: Final = (Kind.UNIX, Kind.TCP)
@@ -47,10 +47,10 @@ _BY_NODE: Final[JsonObject] = {**_BODY, "p2p": False}
 
 @attrs.define
 class _Stage:
-    """A node, Bob with a hyperty, and Alice with another, and with a link to Bob.
+    """Processes to measure: a node, Bob with a hyperty, and Alice with another and a link to Bob.
 
     Attributes:
-        ways: Each sends a request, and waits for its answer.
+        ways: Functions, one for each route, that send a request and wait for the answer.
     """
 
     ways: dict[str, Callable[[], Awaitable[object]]]
@@ -64,7 +64,7 @@ class _Stage:
         return time.process_time() + sum(map(processor_time, all_ | set(self.children)))
 
     async def cost(self, way: str, requests: int, at_once: int) -> tuple[float, float]:
-        """Return the microseconds that a request takes, at the median, and those of CPU."""
+        """Return the median microseconds of a request by one route, and microseconds of CPU."""
         taken, ask = list[float](), self.ways[way]
         if ("link" in way) is not self.was_by_link:
             # The askers of a runtime hold each other to their share while both are active.
@@ -140,7 +140,7 @@ async def _open_stage(kind: Kind, folder: Path | None, *options: str) -> AsyncIt
 
 
 async def _kind(kind: Kind, requests: int, rounds: int, *, is_first: bool) -> list[Row]:
-    """Measure the ways with a kind of link; the first one has all that does not depend on it."""
+    """Measure requests with one kind of link; with the first kind, also all other routes."""
     with TemporaryDirectory() as folder:
         stages = {"": _open_stage(kind, None)}
         if is_first:
@@ -178,7 +178,7 @@ async def _kind(kind: Kind, requests: int, rounds: int, *, is_first: bool) -> li
 
 
 async def measure(requests: int, rounds: int, kinds: int) -> list[Row]:
-    """Measure so many kinds of links."""
+    """Measure requests with the first `kinds` kinds of links."""
     rows: list[Row] = []
     for kind in _KINDS[:kinds]:
         if kind is not Kind.WEBRTC or is_webrtc_installed():

@@ -1,4 +1,4 @@
-"""Traces for other tools: OpenTelemetry spans, and XES (IEEE 1849) for process mining.
+"""Export of traces for other tools: OpenTelemetry spans, and XES (IEEE 1849) for process mining.
 
 Spans are OTLP/JSON as file exporters write it. A line is one `ExportTraceServiceRequest`. A
 message and its answers are a trace of OpenTelemetry. Each process that they crossed has a span,
@@ -36,7 +36,7 @@ _FIELDS: Final = (
 
 
 def write_otlp(records: DataFrame, target: Path, pieces: int) -> int:
-    """Write the spans of all messages, one piece in memory at a time.
+    """Write the OpenTelemetry spans of all messages, one piece of the trace after the other.
 
     Args:
         records: The records of `spark.load.read_source`.
@@ -75,7 +75,7 @@ def _spans(request: str, story: Iterable[Row]) -> Iterator[JsonObject]:
 
 
 def _place(records: Sequence[Row]) -> tuple[bool, bool, int]:
-    """Return the sort key of a process of a message: the sender first, then by time."""
+    """Return a key that sorts the processes of a message: the sender first, then by time."""
     ops = {(row["op"], row["ref"] is None) for row in records}
     is_asker = (Op.CALLBACK.value, False) in ops
     is_receiver = (Op.RCV.value, True) in ops
@@ -142,7 +142,7 @@ def _span_event(row: Row) -> JsonObject:
 
 
 def _attributes(facts: dict[str, str | int | None]) -> list[Json]:
-    """Return attributes; in OTLP/JSON an integer of 64 bits is a text."""
+    """Convert names and values to attributes of OTLP/JSON, where integers are written as text."""
     return [
         {"key": key, "value": {"stringValue": value} if isinstance(value, str)
                               else {"intValue": str(value)}}
@@ -174,7 +174,7 @@ _HEAD: Final = (
 
 
 def write_xes(records: DataFrame, target: Path, pieces: int) -> int:
-    """Write the steps of all entities, one piece in memory at a time.
+    """Write the state machine transitions of all entities as XES, piece by piece.
 
     Args:
         records: The records of `spark.load.read_source`.
@@ -182,7 +182,7 @@ def write_xes(records: DataFrame, target: Path, pieces: int) -> int:
         pieces: Number of pieces of entities.
 
     Returns:
-        The number of written steps.
+        The number of written transitions.
     """
     steps = records.where((F.col("k") == Kind.STATE.value) & (F.col("op") == Op.STEP.value))
     fields = steps.select(*_ENTITY, "ln", "wall_ns", "actor", "old", "cause", "new")

@@ -1,6 +1,6 @@
-"""Figures of a trace beyond its verdict: when processes ran, and how fast messages went.
+"""Statistics of a trace for the report: when processes ran, and how fast messages were delivered.
 
-A message goes by a direct link if a process wrote it on a link of kind `p2p`, else by the node. The
+A message uses a direct link if a process wrote it to a link of kind `p2p`, otherwise the node. The
 duration of a request is from its submission to its final answer, by the clock of one process.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 BINS: Final = 60
-"""Number of equal parts of the time of a trace, in which messages are counted."""
+"""Number of equal intervals into which the time of a trace is divided to count messages."""
 
 QUANTILES: Final = (*(step / 20 for step in range(20)), 0.99, 1.0)
 """Quantiles of the latencies of requests."""
@@ -40,7 +40,7 @@ _NANO: Final = 1e-9
 
 
 class Way(StrEnum):
-    """The route by which a message leaves a process."""
+    """Routes by which a message may leave a process: a direct link, or the node."""
 
     DIRECT = "direct link"
     NODE = "by the node"
@@ -48,7 +48,7 @@ class Way(StrEnum):
 
 @attrs.frozen
 class Hop:
-    """The messages that processes of a name sent by one route.
+    """Counts of the messages that the processes with one name sent by one route.
 
     Attributes:
         sender: Name of the processes; those with few messages are combined.
@@ -63,7 +63,7 @@ class Hop:
 
     @property
     def messages(self) -> int:
-        """Number of sent messages."""
+        """Total number of sent messages."""
         return sum(self.counts)
 
     @property
@@ -79,12 +79,12 @@ class Hop:
 
 @attrs.frozen
 class Traffic:
-    """Messages that left a process, each counted once.
+    """Numbers of messages by their route, each message counted once.
 
     Attributes:
-        direct: Went by a direct link, at least once.
-        by_node: Between runtimes, by the node only.
-        services: To or from a service of a domain, which has no direct link.
+        direct: Messages that were sent by a direct link, at least once.
+        by_node: Messages between runtimes that were sent by the node only.
+        services: Messages to or from a service of a domain, which has no direct link.
     """
 
     direct: int
@@ -100,7 +100,7 @@ class Traffic:
 
 @attrs.frozen
 class Latency:
-    """Seconds from the submission of requests between runtimes to their final answers.
+    """Latencies of requests between runtimes: seconds from submission to the final answer.
 
     Attributes:
         quantiles: One for each of QUANTILES.
@@ -122,15 +122,16 @@ class Latency:
 
 @attrs.frozen(kw_only=True)
 class Figures:
-    """The figures of a report; each list is bounded.
+    """The statistics of a report; each list has a maximum length.
 
     Attributes:
-        processes: When each wrote its first and its last record, in seconds since the epoch, and
-            how many: run, node, began, ended, records.
+        processes: For each process, the times of its first and last record, in seconds since the
+            epoch, and the number of records: run, node, began, ended, records.
         others: How many processes there are beyond those shown.
         holes: Parts of traces that are missing, from the time of the record before to that of the
             one after: run, node, began, ended, reason.
-        components: How many message records of an operation each wrote: actor, op, records.
+        components: For each component, how many records about messages it wrote, by operation:
+            actor, op, records.
         set_ups: Seconds from the creation of a connection to its first `live`: machine, key,
             node, seconds.
     """
@@ -146,7 +147,7 @@ class Figures:
 
 
 def select_records(records: DataFrame) -> DataFrame:
-    """Return the records and fields of which figures and histories are made.
+    """Return the records and fields that statistics and histories of violations need.
 
     Args:
         records: What `spark.load.read_source` found.
@@ -156,7 +157,7 @@ def select_records(records: DataFrame) -> DataFrame:
 
 
 def figures_of(session: SparkSession, good: DataFrame, gaps: Sequence[Missing]) -> Figures:
-    """Compute the figures.
+    """Compute the statistics of a trace.
 
     Args:
         session: A running Spark.

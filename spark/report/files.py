@@ -1,4 +1,4 @@
-"""Findings as files: report.html, summary.json, a drawing per machine; and changes."""
+"""Write the files of a report: report.html, summary.json and drawings; compare two summaries."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -36,7 +36,7 @@ def read_summary(directory: Path) -> JsonObject:
 
 
 def changes(former: JsonObject, summary: JsonObject) -> list[tuple[str, str, str]]:
-    """Return the differences of two summaries, as name, former value, new value.
+    """Return the differences between two summaries, as name, former value and new value.
 
     Args:
         former: Summary of the former report.
@@ -76,20 +76,20 @@ def _object(value: Json) -> Mapping[str, Json]:
 
 
 VERDICT_SCHEMA: Final = "protofly.verdict/1"
-"""Shape of the verdict object."""
+"""Name and version of the format of the verdict in JSON."""
 
 VIOLATION_SCHEMA: Final = "protofly.violation/1"
-"""Shape of the object for the first violation of a claim."""
+"""Name and version of the format of a violation in JSON."""
 
 
 @attrs.frozen
 class Report:
-    """The files of a report.
+    """Paths of the files of a report.
 
     Attributes:
-        html: The page.
-        summary: File of the verdict object.
-        drawings: Drawings by machine.
+        html: The HTML page.
+        summary: The JSON file with the verdict.
+        drawings: The drawings of state machines, by name of the machine.
     """
 
     html: Path
@@ -154,7 +154,7 @@ def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
 
 
 def _illegal(findings: Findings) -> Iterator[tuple[tuple[str, Row], str]]:
-    """Yield the drawings of machines with undeclared steps, by machine and step."""
+    """Yield drawings of state machines with an undeclared transition, by machine and transition."""
     steps = [each.step for each in findings.shown if each.step is not None]
     for machine, row in dict.fromkeys(map(made_by, steps)):
         table = MACHINES.get(machine)
@@ -163,7 +163,7 @@ def _illegal(findings: Findings) -> Iterator[tuple[tuple[str, Row], str]]:
 
 
 def verdict_object(findings: Findings, report: Report | None = None) -> JsonObject:
-    """Return the verdict, with every figure, as one JSON object.
+    """Return the verdict and the numbers of all findings as one JSON object.
 
     Args:
         findings: The findings.
@@ -186,7 +186,7 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
 
 
 def violation_objects(findings: Findings) -> list[JsonObject]:
-    """Yield the first violation of each claim, as JSON objects."""
+    """Return the first violation of each claim, as JSON objects."""
     return [violation_object(broken) for broken in findings.first]
 
 

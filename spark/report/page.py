@@ -1,4 +1,4 @@
-"""The report as one HTML page that works offline; fills `report.html.jinja`."""
+"""Make the report as one HTML page that works offline, from the template `report.html.jinja`."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -27,13 +27,13 @@ _UNDECLARED: Final = 20
 
 @attrs.frozen(kw_only=True)
 class Extent:
-    """The content that only a report has.
+    """The content of a report in addition to the findings.
 
     Attributes:
-        inputs: The traces.
-        command: Command line; empty: a program called the function.
+        inputs: The paths of the traces.
+        command: Command line of the check; empty: a program called the function.
         made: Time of the report, in words.
-        stories: Histories by the place of the violation.
+        stories: Histories of violations, by run, node and number of the violating record.
         former: Summary of the report to compare with; None: there is none.
     """
 
@@ -52,13 +52,13 @@ def page(
     illegal: Mapping[tuple[str, Row], str],
     compared: Sequence[tuple[str, str, str]] | None,
 ) -> str:
-    """Write the page.
+    """Return the HTML text of the report.
 
     Args:
         findings: The findings.
         extent: Further content of the page.
-        drawings: An `<svg>` element per machine.
-        illegal: An `<svg>` element with an undeclared step, by machine and step.
+        drawings: An `<svg>` element for each state machine.
+        illegal: An `<svg>` element for each undeclared transition, by machine and transition.
         compared: Changes since a former report; None: there is no former report.
     """
     template = _environment().get_template("report.html.jinja")
@@ -136,7 +136,7 @@ def _environment() -> jinja2.Environment:
 
 
 def _readable(value: object) -> object:
-    """Return a value for a template without characters that reorder the text."""
+    """Return a value for the template, with invisible and text-reordering characters escaped."""
     if value is None:
         return ""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
@@ -150,7 +150,7 @@ def _drawn_by(draw: Callable[_P, str]) -> Callable[_P, Markup]:
 
 
 def _drawing(svg: str, prefix: str) -> Markup:
-    """Prefix the ids of a drawing, as a page may show a machine several times."""
+    """Add a prefix to the ids in a drawing, as a page may show a state machine several times."""
     drawn = re.sub(r'(<g [^>]*?id=")', rf"\g<1>{words.anchor(prefix)}-", svg)
     return Markup(drawn)  # noqa: S704 - drawings escape what they are given
 
@@ -176,7 +176,7 @@ def _gain(latencies: Mapping[Way, Latency]) -> str:
 
 
 def _facts(broken: Broken) -> list[tuple[str, str]]:
-    """Return the facts about a violation, with labels."""
+    """Return the details of a violation for the page, as pairs of label and text."""
     step = broken.step
     facts = [
         ("about", broken.about if step is None else f"{step.machine} {step.key}"),
@@ -191,7 +191,7 @@ def _facts(broken: Broken) -> list[tuple[str, str]]:
 
 
 def made_by(step: Step) -> tuple[str, Row]:
-    """Return the machine of a step, and the row that its table would need."""
+    """Return the state machine of a violating transition, and the transition itself."""
     record = step.record
     old = record.old or ABSENT
     return step.machine, Row(old, record.cause, record.new or old)
@@ -207,7 +207,7 @@ def _name_rows(rows: Mapping[Row, int]) -> list[tuple[str, int]]:
 
 
 def _undeclared_states(machine: MachineUse) -> list[tuple[str, int]]:
-    """Return how many undeclared steps enter or leave each state that is not declared."""
+    """Return the states that a machine does not declare, with the number of their transitions."""
     declared = MACHINES.get(machine.machine)
     known = {ABSENT, *(state.value for state in (declared.states if declared else ()))}
     times: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Plots of figures, stories and processes as SVG for the page, in its texts and colours.
+"""Draw the SVG pictures of the report: plots of statistics, histories of violations, processes.
 
 A plot contains no text of a trace: names are in the legend, which is HTML. A picture is as wide as
 a telephone, and grows with the page up to a limit.
@@ -35,7 +35,7 @@ _MILLI: Final = 1000
 _NO_DATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 _SERIES_COLOUR: Final = re.compile("#0202([0-9a-f]{2})")
 _PAGES: Final = re.compile("<style.*?</style>| font-family: [^;]*;", re.DOTALL)
-"""Styles that the page sets, too."""
+"""Styles in the output of the plotting library that the page replaces by its own."""
 
 _ID: Final = re.compile(r'(\bid="|url\(#|href="#)')
 
@@ -46,10 +46,10 @@ def _text(value: str) -> str:
 
 
 def rate_plot(hops: Sequence[Hop]) -> str:
-    """Draw the messages per second of each hop, from the first record to the last.
+    """Draw the messages per second of each sender and route, over the time of the trace.
 
     Args:
-        hops: At least one; the first SERIES are drawn.
+        hops: Counts of messages, at least one; the first SERIES are drawn.
     """
     longest = hops[0].seconds * len(hops[0].counts)
 
@@ -198,7 +198,7 @@ _Lanes = Mapping[tuple[str, str], int]
 
 
 def sequence(story: Sequence[Row], name: str) -> str:
-    """Draw a history; its last record is the violating one.
+    """Draw the history of a violation as a sequence diagram; the last record violates the claim.
 
     Each component has a lifeline with a letter.
 

@@ -1,4 +1,4 @@
-"""Findings in words for people, in the report and on the terminal."""
+"""Texts about findings for people, for the report and the terminal, and histories of violations."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ CLAIM: Final = {claim.value: text for claim, text in STEP_TEXTS.items()} | {
 CLAIM_ID: Final = {claim.value: claim.value for claim in STEP_TEXTS} | {
     CLAIMS[claim].name: claim for claim in CLAIMS_JUDGED
 }
-"""The id of each claim, by its name; those on steps of machines have no other."""
+"""The id of each claim, by its name; claims about transitions have the name as their id."""
 
 BY_NOBODY: Final = tuple(CLAIMS[name] for name in NOT_JUDGED)
 """Claims that no trace can decide: not checked at all."""
@@ -72,12 +72,12 @@ def duration(seconds: float) -> str:
 
 
 def row_name(row: TableRow) -> str:
-    """Return a row of a table on one line."""
+    """Return a transition of a state machine as one line of text."""
     return f"{row.old} -> {row.new} ({row.cause})"
 
 
 def node_line(node: NodeFindings) -> str:
-    """Return the flaws of the trace of a node, or its length."""
+    """Return a line about the trace of a node: its flaws, or its number of records."""
     if not node.records:
         return "has no record at all"
     flaws = [_FLAW[flaw] for flaw in Flaw if flaw in node.flaws and flaw in _FLAW]
@@ -93,7 +93,7 @@ def node_line(node: NodeFindings) -> str:
 
 
 def machine_line(machine: MachineUse) -> str:
-    """Return the use of a machine, and its unused rows."""
+    """Return a line about a state machine: its transitions, and those that never occurred."""
     used = f"{count(machine.steps, 'step')} of {count(machine.entities, 'entity')}"
     never = [row_name(row) for row in machine.never]
     if not machine.used:
@@ -144,7 +144,7 @@ def claim_label(name: str) -> str:
 
 
 def broken_line(broken: Broken) -> str:
-    """Return the record that violates a claim, and the expectation."""
+    """Return a line about a violation: the record, and what was expected."""
     where, expected = f"record {broken.ln} of {broken.node}", f"expected {broken.expected}"
     step = broken.step
     if step is None:
@@ -170,7 +170,7 @@ one."""
 
 
 def event_words(event: Row) -> str:
-    """Return a record in words, on one line."""
+    """Return a line of text for people about a record."""
     if event.k == Kind.STATE:
         return f"{event.machine}: {event.old or ''} -> {event.new or 'refused'} ({event.cause})"
     kind = None if event.k == Kind.MSG else event.k
@@ -179,13 +179,13 @@ def event_words(event: Row) -> str:
 
 
 def lanes(story: Story) -> Mapping[tuple[str, str], int]:
-    """Return the numbers of the lanes of a history, by process and component."""
+    """Return the numbers of the lifelines in a history's diagram, by process and component."""
     parties = dict.fromkeys((event.node, event.actor) for event in story)
     return {party: at for at, party in enumerate(parties)}
 
 
 def letter(lane: int) -> str:
-    """Return the letter of a component in a drawing."""
+    """Return the letter that names a component's lifeline in a drawing, by its number."""
     return chr(ord("A") + lane)
 
 
@@ -195,18 +195,18 @@ def component_in(story: Story, event: Row) -> str:
 
 
 def time_before(story: Story, event: Row) -> str:
-    """Return how long a record comes before the violating one."""
+    """Return a text for the time from a record of a history to the violating record."""
     seconds = max(story[-1].wall_ns - event.wall_ns, 0) * _NANO
     return "0.0 ms" if event is story[-1] else f"-{duration(seconds)}"
 
 
 def anchor(title: str) -> str:
-    """Return the id of a section."""
+    """Return the HTML id of the section with a title."""
     return title.lower().replace(" ", "-")
 
 
 def write_stories(good: DataFrame, violations: DataFrame, target: str) -> None:
-    """Write the history of each violation: rows of STORY.
+    """Write the history of each violation: the last records about the same entity before it.
 
     Args:
         good: Records, with at least the fields of FACT.
@@ -259,7 +259,7 @@ def _topic(noun: str, *fields: Column) -> Column:
 def stories_of(
     session: SparkSession, written: str, violations: Sequence[Broken]
 ) -> Mapping[_Place, Story]:
-    """Read the histories of some violations, by their places.
+    """Read the histories of some violations, by run, node and number of the violating record.
 
     Args:
         session: A running Spark.

@@ -1,7 +1,7 @@
-"""The fields of records by which machines are judged, as columns of many records.
+"""Read many trace records at once as columns, with the fields that state machine checks need.
 
-They come from Parquet as they are, and from lines in one of two ways. Both find the same records as
-`fsm.judge.trace_line`.
+Parquet files contain such columns. Lines of JSON are read in one of two ways, both of which find
+the same records as the reference reader, `fsm.judge.trace_line`.
 
 1. Plain lines are read by Arrow: lines without an escape or a second brace, as processes write
    them. It is more lenient than the reference (it skips fields it does not know, reads several
@@ -63,11 +63,11 @@ _Columns: TypeAlias = dict[str, pa.Array]
 _Places: TypeAlias = npt.NDArray[np.int64]
 
 _FENCE: Final = 7_776_665_554_443_332_221
-"""Odd and greater than 2**53: no fraction equals it."""
+"""Number written between lines that are decoded together; no fraction in JSON equals it."""
 
 
 class UndecidedError(ProtoflyError):
-    """The columns do not decide: judge record by record."""
+    """Columns do not suffice for a reliable result: check record by record instead."""
 
 
 Batch: TypeAlias = tuple[str, str, pa.RecordBatch]
@@ -97,14 +97,14 @@ def batches_of(part: Part) -> Iterator[Batch]:
 
 
 class _Lines:
-    """Read the lines of a file, and learn their fields."""
+    """Reader of blocks of lines of a file, which remembers the fields of earlier blocks."""
 
     def __init__(self) -> None:
         self._reader = Reader((*_WRITER, *_COLUMNS))
         self._fields: dict[str, pa.DataType] = {}
 
     def batch(self, block: bytes) -> Batch:
-        """Return the records of whole lines.
+        """Return the records in a block of whole lines as columns.
 
         Raises:
             UndecidedError: A line is no record, or processes are mixed.
@@ -172,7 +172,7 @@ def _odd_lines(block: bytes) -> _Places | None:
 
 
 def _by_arrow(block: bytes, fields: Mapping[str, pa.DataType]) -> _Columns | None:
-    """Return the columns of plain lines; None: the lines have to be decoded.
+    """Read plain lines with Arrow; None: the lines must be decoded one by one.
 
     Args:
         block: The lines.
@@ -231,7 +231,7 @@ def _are_plain(column: pa.Array) -> bool:
 
 
 def _in_order(parts: Iterable[_Columns], places: Iterable[_Places]) -> _Columns:
-    """Join columns whose rows belong to given places."""
+    """Join groups of rows, and put each row at its given index."""
     order = np.argsort(np.concatenate([*places]))
     told = [*parts]
     return {name: pa.concat_arrays([part[name] for part in told]).take(order) for name in _KINDS}

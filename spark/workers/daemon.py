@@ -1,4 +1,4 @@
-"""The process that forks Python workers, like that of PySpark, but tasks begin faster.
+"""The process that forks Python workers, a replacement for PySpark's with a faster start of tasks.
 
 PySpark names an archive of itself first in the path. It has no compiled modules, and its directory
 is read anew for each task (which took 40 ms). Here the installed package is used. Pandas, which no

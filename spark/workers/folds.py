@@ -1,4 +1,4 @@
-"""The code of Python workers: the reference decoder, and the folds of `fsm.judge`.
+"""Functions that Spark's Python workers run: decoding of lines, and the checks of `fsm.judge`.
 
 Each function is an iterator over Arrow arrays, with one output row per input row, as Spark
 requires. The results of `judge` and `judge_keys` are returned with the rows of a batch, at any row.
@@ -48,7 +48,7 @@ _Batches: TypeAlias = Iterator[pa.Array]
 
 
 def iterating(function: Callable[[_Batches], _Batches], gives: str) -> UserDefinedFunction:
-    """Return a column function that runs once for each partition.
+    """Wrap a function as a Spark column function that runs once for each partition.
 
     `mapInArrow` would do the same, but needs pandas, which nothing here uses.
 
@@ -90,7 +90,7 @@ def _decode(line: bytes) -> tuple[str | int | float | None, ...]:
 
 
 def judging(buckets: int, *, is_of_machines: bool = False) -> Callable[[_Batches], _Batches]:
-    """Return a judge of processes.
+    """Return the worker function that checks each process by itself.
 
     Args:
         buckets: Number of buckets for the keys of each fold across processes.
@@ -106,7 +106,7 @@ def judging(buckets: int, *, is_of_machines: bool = False) -> Callable[[_Batches
 
 
 def judging_keys(whole: AbstractSet[str | None]) -> Callable[[_Batches], _Batches]:
-    """Return a judge of the evidence of several processes.
+    """Return the worker function that checks the claims about several processes.
 
     Args:
         whole: Runtimes with complete traces.
@@ -146,7 +146,7 @@ def _make_array(length: int, said: Sequence[WorkerRow]) -> pa.Array:
 
 
 class _Folders:
-    """Judge the processes of one folder after the other.
+    """Checks the processes of one folder after the other, and collects the results.
 
     Attributes:
         said: Rows that were not returned yet.
@@ -187,7 +187,7 @@ class _Folders:
                 self._machines.add(process)
 
     def _is_screened(self, parts: Sequence[Part]) -> bool:
-        """Judge the machines of a folder by columns, if these decide it."""
+        """Check the state machines of a folder by columns; return whether that was possible."""
         try:
             judged = screen_machines(parts)
         except UndecidedError:
@@ -198,7 +198,7 @@ class _Folders:
 
 
 def _machines_of(judged: ProcessJudgement) -> ProcessJudgement:
-    """Return only the results about machines."""
+    """Return the results for a process without those that are not about state machines."""
     before = judged.summary
     summary = ProcessSummary(before.run, before.node, is_whole=before.is_whole)
     return attrs.evolve(judged, summary=summary, findings=(), evidence=(), unanswered=())
@@ -219,7 +219,7 @@ _UNSAID: Final = dict.fromkeys(field.name for field in _SAID)
 
 
 def row_of(what: What, **fields: str | int | None) -> WorkerRow:
-    """Return a row of SAID; fields that are not named are empty."""
+    """Make a row with the schema SAID; fields that are not given are empty."""
     return _UNSAID | {"what": what.value} | fields
 
 
@@ -267,12 +267,12 @@ def _of_process(
 
 
 def of_bad_line(bad: BadLine) -> WorkerRow:
-    """Return the row of a line that is no record."""
+    """Make the result row for a line that is no record."""
     return row_of(What.BAD, about=bad.file, place=bad.line, expected=bad.reason, data=bad.text)
 
 
 def of_violation(broken: Violation) -> WorkerRow:
-    """Return the row of a claim that a step violates."""
+    """Make the result row for a state machine transition that violates a claim."""
     step = {
         "machine": broken.entity.machine, "record": attrs.asdict(broken.record),
         "actor": broken.actor, "why": broken.why,
@@ -289,7 +289,7 @@ _PACKED: Final = 5_000
 
 
 def pack(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
-    """Yield the rows of evidence, many items in a row: fewer rows cost less.
+    """Encode evidence as result rows, with many items in each row to save time.
 
     Args:
         evidence: The evidence of processes.
@@ -307,7 +307,7 @@ def pack(evidence: Iterable[Evidence], buckets: int) -> Iterator[WorkerRow]:
 
 
 def unpack(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
-    """Decode the evidence that a claim collected from one process.
+    """Decode the evidence of one process for one claim from a result row.
 
     Args:
         fold: Name of the claim.
@@ -320,7 +320,7 @@ def unpack(fold: str, run: str, node: str, data: str) -> Iterator[Evidence]:
 
 
 class _MachineUse:
-    """The use of machines by all processes together."""
+    """Statistics of the transitions of state machines in all processes together."""
 
     def __init__(self) -> None:
         self._entities: Counter[str] = Counter()
@@ -342,7 +342,7 @@ class _MachineUse:
 
 
 def of_finding(finding: Finding) -> WorkerRow:
-    """Return the row of a violation of any other claim."""
+    """Make the result row for a violation of a claim that is not about state machines."""
     return row_of(
         What.FINDING, run=finding.run, node=finding.nodes[0], claim=finding.claim, ln=finding.ln,
         about=finding.about, expected=finding.expected,
@@ -350,7 +350,7 @@ def of_finding(finding: Finding) -> WorkerRow:
 
 
 class _Buckets:
-    """Judge the evidence of one bucket after the other.
+    """Checks the evidence of one bucket of keys after the other, and collects the results.
 
     Attributes:
         said: Rows that were not returned yet.

@@ -1,12 +1,12 @@
-"""The claims on machines, judged by columns: only suspect entities are replayed step by step.
+"""Fast check of the claims about state machines, by columns of many records at once.
 
-All steps of a batch are checked together. Entities of which a step is undeclared, refused or out
-of place, or a last one that may not be the last, are replayed by `fsm.judge.replay`, and only that
-says what is broken. Where a record is missing, dropped, there twice, out of order or unreadable, or
-processes are mixed, columns decide nothing (`UndecidedError`): the folder is judged by
-`fsm.judge.verdict.judge_folder`.
+All transitions of a batch are checked together. An entity with an undeclared, refused or misplaced
+transition, or with a last state that is not final, is suspect: `fsm.judge.replay` checks all its
+transitions one by one, and decides about violations. If a record is missing, dropped, doubled, out
+of order or unreadable, or processes are mixed, the fast check is impossible (`UndecidedError`), and
+`fsm.judge.verdict.judge_folder` checks the folder.
 
-Between batches there is kept of each entity in which state it is, and since when.
+Between batches, the present state of each entity is kept, and the time of its last transition.
 """
 
 from collections import Counter
@@ -34,18 +34,18 @@ _N = TypeVar("_N", np.int64, np.float64)
 
 _WORD_BITS: Final = 12
 _WORDS: Final = 1 << _WORD_BITS
-"""Maximal number of words (machines, states, triggers) of a process."""
+"""Maximum number of different words (machines, states, triggers) in the trace of a process."""
 
 _KEY_BITS: Final = 31
 _ROW_BITS: Final = (ROWS - 1).bit_length()
 _STAY_BITS: Final = 17
 _STAY_ZERO: Final = 1 << 12
 _NOWHERE: Final = -1
-"""The state of an entity without a recorded step."""
+"""Number that stands for the state of an entity without a recorded transition."""
 
 
 def screen_machines(parts: Sequence[Part]) -> ProcessJudgement:
-    """Judge the machines of a process.
+    """Check the state machines of a process by columns.
 
     Args:
         parts: The files of its folder.
@@ -70,14 +70,14 @@ def screen_machines(parts: Sequence[Part]) -> ProcessJudgement:
 
 
 class _Words:
-    """Numbers of the words of machines."""
+    """Numbering of the words in a trace: names of state machines, states and triggers."""
 
     def __init__(self) -> None:
         self.all: list[str] = []
         self._places: dict[str, int] = {}
 
     def place(self, word: str) -> int:
-        """Return the number of a word.
+        """Return the number of a word; a new word gets the next number.
 
         Raises:
             UndecidedError: There are too many words.
@@ -111,7 +111,7 @@ def _codes(column: pa.DictionaryArray, rows: _Codes) -> _Codes:
 
 
 def _equal(column: pa.DictionaryArray, word: str) -> _Flags:
-    """Return the rows that have a word."""
+    """Return, for each row of a column, whether its value is a given word."""
     is_it = np.array([each == word for each in column.dictionary.to_pylist()] + [False])
     codes = column.indices.fill_null(len(is_it) - 1).to_numpy()
     rows: _Flags = is_it[codes]
@@ -119,7 +119,7 @@ def _equal(column: pa.DictionaryArray, word: str) -> _Flags:
 
 
 class _Entities:
-    """The entities of one machine, by numbers.
+    """The entities of one state machine: their present states, and which of them are suspect.
 
     Attributes:
         suspects: Keys of the entities that have to be replayed.
@@ -157,12 +157,12 @@ class _Entities:
         return np.array(places, np.int64)
 
     def take(self, keys: Sequence[str], heads: _Codes, steps: "_Steps") -> None:
-        """Process steps, those of an entity one after the other.
+        """Process transitions, which are grouped by entity.
 
         Args:
             keys: Keys of the entities.
-            heads: Index of the first step of each entity.
-            steps: The steps.
+            heads: Index of the first transition of each entity.
+            steps: The transitions.
         """
         places = self._codes_of(keys)
         before = _previous(steps.new, heads, self._states[places])
@@ -184,7 +184,7 @@ class _Entities:
             self._stays[code] += count
 
     def stays(self) -> Iterator[tuple[str, int, int]]:
-        """Yield states, the durations of stays, and their counts."""
+        """Yield how long entities stayed in states: state, class of duration, count."""
         for code, count in self._stays.items():
             state, stay = divmod(code, 1 << _STAY_BITS)
             yield self._words.all[state], stay - _STAY_ZERO, count
@@ -202,10 +202,10 @@ class _Entities:
 
 @attrs.frozen(eq=False)
 class _Steps:
-    """Steps in some order, with words as numbers.
+    """Columns of transitions, with words as numbers.
 
     Attributes:
-        is_declared: Whether the machine declares each step.
+        is_declared: Whether the state machine declares each transition.
     """
 
     old: _Codes
@@ -214,12 +214,12 @@ class _Steps:
     is_declared: _Flags
 
     def at(self, rows: _Codes) -> "_Steps":
-        """Return the steps at some rows."""
+        """Return the transitions at some rows."""
         return _Steps(self.old[rows], self.new[rows], self.t[rows], self.is_declared[rows])
 
 
 class _Screen:
-    """Determine the entities of a process that have to be replayed."""
+    """Checks the batches of a process, and determines the entities that are suspect."""
 
     def __init__(self, run: str, node: str) -> None:
         self._process = run, node
@@ -285,7 +285,7 @@ class _Screen:
             self._of(place).take(keys[first:end], heads[first:end] - begin, own)
 
     def _count_declared(self, codes: _Codes) -> _Flags:
-        """Count steps, and return which of them are declared."""
+        """Count transitions by kind, and return which of them are declared."""
         distinct, counts = np.unique(codes, return_counts=True)
         illegal = []
         for code, count in zip(distinct.tolist(), counts.tolist(), strict=True):
@@ -350,7 +350,7 @@ class _Screen:
 def _replay(
     node: replay.NodeJudgement, parts: Sequence[Part], suspects: Mapping[str, AbstractSet[str]]
 ) -> tuple[replay.EntityJudgement, ...]:
-    """Judge entities by all their steps."""
+    """Check suspect entities by all their transitions, one by one."""
     machines = replay.Machines(node.run, node.node, MACHINES)
     keys = frozenset[str]().union(*suspects.values())
     for part in parts if keys else ():
@@ -362,12 +362,12 @@ def _replay(
 
 
 def _previous(values: npt.NDArray[_N], heads: _Codes, firsts: npt.NDArray[_N]) -> npt.NDArray[_N]:
-    """Return, for each step, the value of the previous step of its entity.
+    """Return, for each transition, the value of the previous transition of its entity.
 
     Args:
-        values: Values of the steps.
-        heads: Index of the first step of each entity.
-        firsts: Values before these first steps.
+        values: Values of the transitions.
+        heads: Index of the first transition of each entity.
+        firsts: Values before these first transitions.
     """
     before = np.empty_like(values)
     before[1:] = values[:-1]
@@ -379,7 +379,7 @@ _NEAR: Final = 1e-6
 
 
 def _stays(times: _Times) -> _Codes:
-    """Return the class of each time, from zero on."""
+    """Return the class of duration (for statistics) of each time, numbered from 0."""
     exact = np.log(np.maximum(times, replay.SHORTEST)) * replay.STEPS_OF_A_STAY
     if not np.isfinite(exact).all():
         raise UndecidedError("a time is no number")

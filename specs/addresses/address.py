@@ -1,11 +1,11 @@
-"""Addresses: `scheme://domain/path` (ADR-01..09), and public hosts (S15).
+"""Read and build addresses, `scheme://domain/path` (ADR-01..09), and check public hosts (S15).
 
-Inside the process an address is its canonical text, a plain `str`: routing compares bytes and never
-parses. `parse` is called once, where an address enters; the other functions expect canonical text.
+Inside the process an address is its canonical text, a plain `str`: routing compares texts and never
+parses. `parse` is called once, when an address arrives; the other functions expect canonical text.
 
-An address from elsewhere may lead anywhere. A host is public if it is global by every
-interpretation of its address; an IPv6 address that embeds an IPv4 address (NAT64, 6to4, Teredo,
-mapped) is always refused: no domain is served there.
+The checks of hosts protect this machine from addresses that a peer has chosen. A host is public if
+it is global by every interpretation of its address; an IPv6 address that embeds an IPv4 address
+(NAT64, 6to4, Teredo, mapped) is always refused: no domain is served there.
 """
 
 import re
@@ -27,18 +27,18 @@ SCHEME_ALIASES: Final = {"runtime": RUNTIME_SCHEME}
 _IDP_SCHEME: Final = "domain-idp"
 
 BACKEND_SCHEMES: Final = frozenset({"domain", "global"})
-"""Schemes that message nodes serve, never peers (RES-01); `domain-*` schemes, too."""
+"""Schemes of services that only message nodes provide (RES-01), as do all `domain-*` schemes."""
 
 NO_OBJECT_SCHEMES: Final = frozenset(
     {"hyperty", RUNTIME_SCHEME, *SCHEME_ALIASES, "user", "hyperty-catalogue"}
 )
-"""Schemes of peers, users and descriptors, which no data object has."""
+"""Schemes of peers, users and descriptors; addresses of data objects have other schemes."""
 
 SERVICE_HOSTS: Final = ("msg-node.", "registry.", "idm.", "qos.", "catalogue.")
 """Host prefixes that name a service of a domain, not a domain (ADR-04, ADR-09)."""
 
 GLOBAL_REGISTRY: Final = "global://registry"
-"""Address of the global registry, `GR`: one for all domains (CON-03)."""
+"""Address of the global registry, `GR`, which all domains share (CON-03)."""
 
 MAX_ADDRESS: Final = 2048
 """Largest number of characters in one address. Source: the common limit of URL consumers."""
@@ -46,7 +46,7 @@ MAX_ADDRESS: Final = 2048
 _NODE: Final = "domain://msg-node."
 _HYPERTY: Final = "hyperty://"
 INBOX: Final = "events"
-"""Last segment of the address at which a hyperty receives events (ours)."""
+"""Last segment of the address at which a hyperty receives events; an addition of this project."""
 
 _EVENTS: Final = f"/{INBOX}"
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
@@ -76,10 +76,10 @@ class Url:
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> Url:
-    """Read an address, in canonical form or with the accepted aliases (N12).
+    """Split the text of an address, canonical or with accepted aliases, into its parts (N12).
 
     Raises:
-        BadUrlError: It is no address; its author must act.
+        BadUrlError: The text is no address.
     """
     if len(text) > MAX_ADDRESS:
         raise BadUrlError(text[:40] + "...", f"longer than {MAX_ADDRESS} characters")
@@ -109,7 +109,7 @@ def canonical(text: str) -> str:
     """Return the canonical text of an address.
 
     Raises:
-        BadUrlError: It is no address.
+        BadUrlError: The text is no address.
     """
     return parse(text).text
 
@@ -139,13 +139,13 @@ def domain_of(address: str) -> str:
 
 
 def is_backend(address: str) -> bool:
-    """Return whether only a message node may serve the address (RES-01)."""
+    """Return whether messages to the address must go to a message node, never a peer (RES-01)."""
     scheme = scheme_of(address)
     return scheme in BACKEND_SCHEMES or scheme.startswith("domain-")
 
 
 def is_below(address: str, root: str) -> bool:
-    """Return whether an address is `root` or below it, by whole segments (ADR-08)."""
+    """Return whether an address equals `root`, or begins with `root` and a slash (ADR-08)."""
     return address == root or address.startswith(root + "/")
 
 
@@ -155,30 +155,30 @@ def last_segment(address: str) -> str:
 
 
 def is_inbox(address: str) -> bool:
-    """Return whether an address receives events for a hyperty (ours)."""
+    """Return whether an address is the inbox of a hyperty, at which the hyperty receives events."""
     return address.startswith(_HYPERTY) and address.endswith(_EVENTS)
 
 
 def inbox_of(hyperty: str) -> str:
-    """Return the inbox of a hyperty, at which it receives events (ours); an inbox is its own."""
+    """Return the address at which a hyperty receives events; such an address is returned as is."""
     return hyperty if is_inbox(hyperty) else f"{hyperty}{_EVENTS}"
 
 
 def status_of(address: str) -> str:
-    """Return the address at which status events of a stub or object are published (ADR-06)."""
+    """Return the address to which status events of a stub or data object are sent (ADR-06)."""
     return f"{address}/status"
 
 
 def runtime(domain: str, name: str) -> str:
-    """Return the address of a runtime, `R` in the protocol pages."""
+    """Return the address of the runtime with a name in a domain (`R` in the protocol pages)."""
     return canonical(f"{RUNTIME_SCHEME}://{domain}/{name}")
 
 
 def domain_name(text: str) -> str:
-    """Return the name of a domain, in lower case.
+    """Check the name of a domain, and return the name in lower case.
 
     Raises:
-        BadUrlError: It is none.
+        BadUrlError: The text is no name of a domain.
     """
     try:
         url = parse(f"domain://{text}")
@@ -190,10 +190,10 @@ def domain_name(text: str) -> str:
 
 
 def runtime_name(text: str) -> str:
-    """Return the name of a runtime.
+    """Check the name of a runtime, and return the name unchanged.
 
     Raises:
-        BadUrlError: It cannot stand in the runtime's address.
+        BadUrlError: The text cannot be part of a runtime's address.
     """
     try:
         is_name = parse(runtime("a.example", text)).path == (text,)
@@ -205,9 +205,9 @@ def runtime_name(text: str) -> str:
 
 
 def runtime_of(address: str) -> str:
-    """Return the runtime that a component's or stub's address belongs to.
+    """Return the address of the runtime that a component or stub belongs to.
 
-    The first path segment names the runtime: `R/registry` is of `R`.
+    The first path segment names the runtime: `R/registry` belongs to `R`.
     """
     scheme, _, rest = address.partition("://")
     return f"{scheme}://{'/'.join(rest.split('/')[:2])}"
@@ -220,22 +220,25 @@ def message_node(domain: str) -> str:
 
 @lru_cache(maxsize=4096)
 def is_node(address: str) -> bool:
-    """Return whether a canonical address is a message node itself, not a part of it."""
+    """Return whether a canonical address is a message node itself, not a component of the node."""
     return address.startswith(_NODE) and address.count("/") == _NODE.count("/")
 
 
 def subscription_manager(domain: str) -> str:
-    """Return the address at a domain's node at which paths are subscribed, `MN(d)/sm`."""
+    """Return the address of the subscription manager of a domain's node, `MN(d)/sm`.
+
+    Runtimes ask there for messages to certain addresses to be delivered to them.
+    """
     return f"{message_node(domain)}/sm"
 
 
 def address_allocation(domain: str) -> str:
-    """Return the address at which addresses of a domain are allocated (N16)."""
+    """Return the address of the service that allocates addresses of a domain (N16)."""
     return f"{message_node(domain)}/address-allocation"
 
 
 def session_manager(domain: str) -> str:
-    """Return the address at which sessions of a domain's node are opened (M-14)."""
+    """Return the address of the service of a domain's node that opens sessions (M-14)."""
     return f"{message_node(domain)}/session"
 
 
@@ -245,27 +248,27 @@ def domain_registry(domain: str) -> str:
 
 
 def identity_manager(domain: str) -> str:
-    """Return the address at which a domain's node has identities validated (CON-01, C-59)."""
+    """Return the address of the service that validates identities for a domain (CON-01, C-59)."""
     return f"domain://idm.{domain}"
 
 
 def quality_broker(domain: str) -> str:
-    """Return the address at which network resources of a domain are reserved (CON-04, C-60)."""
+    """Return the address of the service that reserves network resources (CON-04, C-60)."""
     return f"domain://qos.{domain}"
 
 
 def policy_manager(domain: str) -> str:
-    """Return the address at which the policies of a domain's node are managed (POL-05)."""
+    """Return the address of the service that manages the policies of a domain's node (POL-05)."""
     return f"{message_node(domain)}/policy"
 
 
 def push_manager(domain: str) -> str:
-    """Return the address at a domain's node that registers and wakes devices (PFY-09)."""
+    """Return the address of the service that registers and wakes devices of users (PFY-09)."""
     return f"{message_node(domain)}/push"
 
 
 def catalogue_stub(domain: str) -> str:
-    """Return the catalogue address of the descriptor of a domain's node stub (ADR-09)."""
+    """Return the catalogue address of the stub that connects to a domain's node (ADR-09)."""
     return f"hyperty-catalogue://catalogue.{domain}/.well-known/protocolstub/default"
 
 
@@ -275,12 +278,12 @@ def idp_proxy(domain: str) -> str:
 
 
 def is_idp_proxy(address: str) -> bool:
-    """Return whether an address is an identity provider's, which has a stub of its own."""
+    """Return whether an address is that of an identity provider, to which a special stub leads."""
     return scheme_of(address) == _IDP_SCHEME
 
 
 def catalogue_idp(domain: str) -> str:
-    """Return the catalogue address of the stub to a domain's identity provider (CAT-06)."""
+    """Return the catalogue address of the stub of a domain's identity provider (CAT-06)."""
     return f"hyperty-catalogue://catalogue.{domain}/.well-known/idp-proxy/default"
 
 
@@ -305,7 +308,7 @@ _LOCAL_NAMES: Final = ("localhost", "local", "internal", "home.arpa")
 
 
 def is_public_address(text: str) -> bool:
-    """Return whether a peer's numeric address may be dialled; a name may not."""
+    """Return whether a text is a numeric address of the public internet; a name is not."""
     try:
         address: IPv4Address | IPv6Address = ip_address(text)
     except ValueError:
@@ -318,7 +321,10 @@ def is_public_address(text: str) -> bool:
 
 
 def is_public_host(host: str) -> bool:
-    """Return whether a name or number may be public; a name must be looked up to be sure."""
+    """Return whether a host, by its text, may be public; the addresses of a name must be checked.
+
+    A numeric host must be a public address; a name must contain a dot and not be a local one.
+    """
     name = host.rstrip(".").lower()
     if not name or any(name == each or name.endswith(f".{each}") for each in _LOCAL_NAMES):
         return False
@@ -328,7 +334,7 @@ def is_public_host(host: str) -> bool:
 
 
 def is_numeric(name: str) -> bool:
-    """Return whether a host is a number, even like `127.1` or `0x7f000001` for some resolvers."""
+    """Return whether some resolver reads a host as a number, such as `127.1` or `0x7f000001`."""
     last = name.rpartition(".")[2]
     return ":" in name or last.isdecimal() or last.startswith("0x")
 
@@ -337,9 +343,9 @@ _AUTHORITY: Final = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[\w.~-]+)?)\]|([^\[\]:]
 
 
 def host_in_authority(authority: str) -> str:
-    """Return the host of `host:port` in lower case; empty: the text has another form.
+    """Return the host of `host:port` in lower case; empty if the text has another form.
 
-    Brackets contain a whole IPv6 address: `[::1].example` is no host.
+    Brackets must contain the whole host, an IPv6 address: `[::1].example` is no host.
     """
     match = _AUTHORITY.fullmatch(authority)
     return "" if match is None else (match[1] or match[2]).lower()
@@ -372,7 +378,7 @@ _ATTRIBUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 
 
 class CatalogueType(StrEnum):
-    """The kind of a descriptor."""
+    """Kinds of descriptors in a catalogue, as they are written in addresses of a catalogue."""
 
     HYPERTY = "hyperty"
     STUB = "protocolstub"
@@ -387,12 +393,12 @@ _TYPES: Final = {**{str(each): each for each in CatalogueType}, "protostub": Cat
 
 @attrs.frozen(slots=True, order=True)
 class Entry:
-    """An entry in the catalogue of a domain.
+    """The parts of the address of a descriptor in the catalogue of a domain.
 
     Attributes:
         domain: The domain, without `catalogue.`.
-        type: The type of its descriptor.
-        name: Its name among those of its type.
+        type: The kind of the descriptor.
+        name: The name of the descriptor, unique among those of its kind.
     """
 
     domain: str
@@ -401,27 +407,27 @@ class Entry:
 
     @property
     def address(self) -> str:
-        """The canonical address."""
+        """The canonical address of the descriptor."""
         return f"{_DESCRIPTOR_SCHEME}://{_HOST}{self.domain}/{self.path}"
 
     @property
     def path(self) -> str:
-        """The path below the root of the catalogue."""
+        """The path of the descriptor below the root of the catalogue."""
         return f"{WELL_KNOWN}/{self.type}/{self.name}"
 
     @property
     def described(self) -> str:
-        """The name of the entry in messages for people."""
+        """A phrase for people that names kind, name and domain of the descriptor."""
         return f"the {self.type} {self.name!r} of {self.domain}"
 
 
 def is_entry_name(text: str) -> bool:
-    """Return whether a text can be the name of an entry, and of a file."""
+    """Return whether a text can be the name of a descriptor, and so of its file."""
     return _NAME.fullmatch(text) is not None
 
 
 def entry_at(domain: str, kind: str, name: str) -> Entry | None:
-    """Return the entry at a path of a domain's catalogue, or None if the path is invalid."""
+    """Return the catalogue entry for the kind and name in a path, or None if they are invalid."""
     known = _TYPES.get(kind)
     if known is None or not is_entry_name(name):
         return None
@@ -429,10 +435,10 @@ def entry_at(domain: str, kind: str, name: str) -> Entry | None:
 
 
 def read_entry(text: str) -> tuple[Entry, str | None]:
-    """Read the address of an entry, and the attribute if the address names one.
+    """Read a catalogue address; return the entry, and the attribute if the address names one.
 
     Raises:
-        BadUrlError: It is no address of a catalogue.
+        BadUrlError: The text is no address of a catalogue.
     """
     url = parse(text)
     root, *rest = url.path or ("",)
@@ -449,10 +455,10 @@ def read_entry(text: str) -> tuple[Entry, str | None]:
 
 
 def is_other_stub(address: str) -> bool:
-    """Return whether a catalogue address certainly belongs to no P2P requester.
+    """Return whether the descriptor at a catalogue address is certainly no P2P requester stub.
 
-    That is certain for descriptors of other types than stubs, for the stub of a domain's node
-    (ADR-09), and for the P2P handler. Any other address may be a requester's: its descriptor says.
+    That is certain for descriptors of other kinds than stubs, for the stub of a domain's node
+    (ADR-09), and for the P2P handler stub. For other stubs the descriptor must be read.
     """
     try:
         entry, _ = read_entry(address)

@@ -1,1 +1,1 @@
-"""Bodies of messages: one frozen class each."""
+"""Classes of message bodies: one frozen class for each form of a body."""

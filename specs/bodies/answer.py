@@ -1,8 +1,8 @@
-"""Bodies of answers, one class per form; `specs.message_catalogue` assigns them to requests.
+"""Bodies of answers, one class for each form; `specs.message_catalogue` assigns them to requests.
 
 A provisional answer has a code below 200, a refusal one at or above 300 (MSG-05, MSG-17).
-`specs.message.reply_to` sets the code; an answer that is written from one of these classes has it
-already.
+`specs.message.reply_to` sets the code; a body that is written from one of these classes contains
+the code already.
 """
 
 from typing import Annotated, Final, TypeAlias

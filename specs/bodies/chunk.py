@@ -1,8 +1,9 @@
-"""Bodies that travel in chunks (P2P-21, P2P-22), between the hosts of two hyperties.
+"""Bodies of the messages that transfer a large message body in chunks (P2P-21, P2P-22).
 
-The entry `chunk` of the body of a request is about one transfer; its `step` names the operation.
-The entry `chunks` of a request or an answer replaces the rest of its body, which travels in chunks:
-before the request, after the answer. Requests about a transfer have the ends and the type of the
+The runtimes or sandboxes of two hyperties exchange these messages. The field `chunk` in the body of
+a request is about one transfer; its key `step` names the operation. The field `chunks` of a request
+or an answer replaces the other fields, which are transferred in chunks: before the request, or
+after the answer. Requests about a transfer have the sender, the receiver and the type of the
 request that they belong to, so that policies decide on them alike.
 """
 
@@ -17,23 +18,23 @@ from specs.schema.field import add_checks
 from specs.schema.shape import END, Size, Text, Whole
 
 CHUNK: Final = "chunk"
-"""Key of a body for one chunk."""
+"""Key in a body for the object about one transfer: its chunk, or an operation on the transfer."""
 
 CHUNKS: Final = "chunks"
-"""Key of a body for the entry that replaces the rest of the body."""
+"""Key in a body for the object that replaces the fields that are transferred in chunks."""
 
 STEP: Final = "step"
-"""Key of an entry `chunk` for its operation."""
+"""Key in the object `chunk` for the operation on the transfer."""
 
 _TEXTS: Final = -(-CHUNK_BYTES // CHUNK_TEXT)
 _LAST: Final = -(-TRANSFER_MOST // CHUNK_BYTES) - 1
 
 
 class ChunkStep(StrEnum):
-    """The operation of a request about a transfer."""
+    """Operations on a transfer in chunks, as requests name them."""
 
     BEGIN = "begin"
-    """Ask for room for the body of a request (`TransferBegun`)."""
+    """Ask whether the receiver has memory for the body of a request (`TransferBegun`)."""
 
     GIVE = "give"
     """Send a chunk of that body (`Chunk`)."""
@@ -47,7 +48,7 @@ class ChunkStep(StrEnum):
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class TransferBegun:
-    """Begin a transfer.
+    """Body of the request to begin the transfer of a large request body.
 
     Attributes:
         transfer: Number of the transfer, unique for its sender.
@@ -60,7 +61,7 @@ class TransferBegun:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Chunk:
-    """One chunk of a body.
+    """Body of the message that carries one chunk of a transferred body.
 
     Attributes:
         transfer: Number of the transfer.
@@ -79,7 +80,7 @@ class Chunk:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ChunkWanted:
-    """Ask for one chunk of the body of an answer.
+    """Body of the request for one chunk of the body of an answer.
 
     Attributes:
         transfer: Number of the transfer: the id of the request that was answered.
@@ -92,14 +93,14 @@ class ChunkWanted:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class TransferEnded:
-    """End a transfer: no more chunks are sent or requested."""
+    """Body of the request to end a transfer: no more chunks are sent or requested."""
 
     transfer: Annotated[int, Whole(1, MAX_ID)]
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class ChunkedBody:
-    """Replace a body that travels in chunks.
+    """Object in a message in place of the body that is transferred in chunks.
 
     Attributes:
         transfer: Number of the transfer.

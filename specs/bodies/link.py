@@ -1,4 +1,4 @@
-"""Bodies of paths, P2P links and registry changes (M-01..M-12, M-29, M-35, M-37, M-44)."""
+"""Bodies of messages about subscriptions of addresses, P2P links and changes of registries."""
 
 from typing import Annotated
 

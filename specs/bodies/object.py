@@ -1,8 +1,8 @@
-"""Bodies around a data object: observers, children, resuming (M-39, M-48..M-53).
+"""Bodies of messages about data objects, their observers and their children (M-32..M-53).
 
-The functions at the end return the class of each body that a service for data objects receives
-(M-32..M-53). A verb of these requests has several meanings: the keys of the body, or the sender,
-distinguish them. The functions read nothing else of a body: its class checks the rest.
+The functions at the end return the class for the body of a request to a sync manager or to a node's
+subscription manager. A verb of these requests has several meanings: the keys of the body, or the
+sender, distinguish them. The functions read no other fields of a body: its class checks the rest.
 """
 
 from typing import Annotated, Final, Literal, TypeAlias
@@ -21,10 +21,10 @@ from specs.schema.shape import END, Size, Text, Whole
 # Bodies of data objects, and of P2P links, which are data objects too (M-32..M-47).
 
 Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
-"""A version of a data object; rises by one with each change (SYN-16)."""
+"""A version number of a data object, which rises by one with each change (SYN-16)."""
 
 Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
-"""Duration of a subscription in seconds; it ends then unless it is renewed (ours)."""
+"""Duration of a subscription in seconds; the subscription ends then unless it is renewed."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -454,10 +454,10 @@ CHILD: Final = Text(
     r"(/(?!\.{1,2}[/#])[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+#[1-9][0-9]{0,15}" + END,
     meaning="its creator's address, # and a number",
 )
-"""The name of a child object: `Hx#<k>` (SYN-24)."""
+"""The form of the name of a child object: address of its creator, `#`, number (SYN-24)."""
 
 DIGEST: Final = Text(pattern=r"^[0-9a-f]{16}" + END, meaning="16 hexadecimal digits")
-"""A digest of all children of an object."""
+"""The form of a digest of all children of an object."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -580,28 +580,28 @@ class ObjectBack:
 
 
 Create: TypeAlias = CreateObject | Resume | InviteObservers | AllowObserver
-"""Bodies of `create` to a sync manager."""
+"""Classes of the bodies of `create` requests to a sync manager."""
 
 Subscribe: TypeAlias = Observe | Resume | ObjectBack
-"""Bodies of `subscribe` to a sync manager."""
+"""Classes of the bodies of `subscribe` requests to a sync manager."""
 
 Unsubscribe: TypeAlias = ObjectName | ExpelObserver | ObserverExpelled
-"""Bodies of `unsubscribe` to a sync manager."""
+"""Classes of the bodies of `unsubscribe` requests to a sync manager."""
 
 PathRequest: TypeAlias = Path | CutPath
-"""Bodies of requests to the subscription manager of a node."""
+"""Classes of the bodies of requests to the subscription manager of a node."""
 
 _OBJECT: Final = "resource"
 _OBSERVER: Final = "observer"
 
 
 def _is_by_object(message: Message) -> bool:
-    """Return whether the object that a message names is its sender (`O/subscription`)."""
+    """Return whether a message comes from the data object that its body names."""
     return message.from_ == f"{message.body.get(_OBJECT)}/subscription"
 
 
 def create_class(message: Message) -> type[Create]:
-    """Return the class of a `create` to a sync manager."""
+    """Return the class for the body of a `create` request to a sync manager."""
     body = message.body
     if "resume" in body and "value" not in body and body.get(_OBJECT) is None:
         return Resume
@@ -611,20 +611,20 @@ def create_class(message: Message) -> type[Create]:
 
 
 def subscribe_class(message: Message) -> type[Subscribe]:
-    """Return the class of a `subscribe` to a sync manager."""
+    """Return the class for the body of a `subscribe` request to a sync manager."""
     if message.body.get(_OBJECT) is None:
         return Resume
     return ObjectBack if _is_by_object(message) else Observe
 
 
 def unsubscribe_class(message: Message) -> type[Unsubscribe]:
-    """Return the class of an `unsubscribe` to a sync manager."""
+    """Return the class for the body of an `unsubscribe` request to a sync manager."""
     if _OBSERVER not in message.body:
         return ObjectName
     return ObserverExpelled if _is_by_object(message) else ExpelObserver
 
 
 def path_class(message: Message) -> type[PathRequest]:
-    """Return the class of a request to the subscription manager of a node."""
+    """Return the class for the body of a request to the subscription manager of a node."""
     is_cut = message.type is MessageType.UNSUBSCRIBE and _OBSERVER in message.body
     return CutPath if is_cut else Path

@@ -1,8 +1,9 @@
-"""Bodies of policy management (POL-05); ours, beside the catalogue's messages.
+"""Bodies of requests that manage policies (POL-05), and of the answers to them.
 
-An administrator sends them to `MN(d)/policy`, the user of a runtime to `R/pep`: `read` lists the
-sets or returns one, `create` adds one, `update` replaces one, `delete` removes one, and `execute`
-reads the files again.
+These messages are an addition of this project to the protocol. An administrator sends them to
+`MN(d)/policy`, the user of a runtime to `R/pep`: `read` lists the policy sets or returns one set,
+`create` adds a set, `update` replaces a set, `delete` removes a set, and `execute` reads the policy
+files again.
 """
 
 from typing import Annotated, Final
@@ -17,13 +18,13 @@ from specs.schema.field import Filled, add_checks
 from specs.schema.shape import Whole
 
 UNTIL_STOP: Final = "until the process stops or reads its policy files again"
-"""Duration of a change by message."""
+"""Text for people: how long a change of the policies by a message lasts."""
 
 UNTIL_RELOAD: Final = "until the policy files are read again or other policies are set"
-"""Duration of policies that were read from files."""
+"""Text for people: how long policies that were read from files stay in effect."""
 
 UNTIL_CHANGED: Final = "until another change, or until a node of the domain reads its policy files"
-"""Duration of policies of a domain that several nodes serve."""
+"""Text for people: how long policies of a domain that several nodes serve stay in effect."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)

@@ -1,7 +1,8 @@
-"""Bodies of calls to runtimes that sleep (PFY-09); ours, beside the catalogue's messages.
+"""Bodies of requests that wake sleeping runtimes by push notifications (PFY-09).
 
-They are sent to `MN(d)/push`: a runtime registers its device by `create` and removes it by
-`delete`; `read` returns the key that its push service needs; `execute` wakes a runtime.
+These requests are an addition of this project to the protocol. They are sent to `MN(d)/push`: a
+runtime registers its device by `create` and removes the device by `delete`; `read` returns the key
+that the push service of the device needs; `execute` wakes a runtime.
 """
 
 import attrs
@@ -12,7 +13,7 @@ from specs.schema.field import Address, Filled, add_checks, wire
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PushKeys:
-    """The keys of a device, as `PushSubscription.toJSON()` of browsers names them.
+    """The keys with which a push message to a device is encrypted, named as browsers name them.
 
     Attributes:
         p256dh: Public key, an uncompressed point on P-256 in base64url.
@@ -25,10 +26,10 @@ class PushKeys:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class PushSubscription:
-    """A device at its push service, in the form of `PushSubscription.toJSON()` of browsers.
+    """The registration of a device at a push service, in the form that browsers return.
 
     Attributes:
-        endpoint: URL that receives the calls (RFC 8030).
+        endpoint: URL of the push service that receives messages for the device (RFC 8030).
     """
 
     endpoint: Filled = attrs.field(repr=False)
@@ -37,14 +38,14 @@ class PushSubscription:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class RegisterDevice:
-    """Register the device of the sending runtime; it replaces the former one."""
+    """Body of the request to register the sending runtime's device, in place of its former one."""
 
     value: PushSubscription
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Wake:
-    """Wake a runtime, or all devices of a user.
+    """Body of the request to wake a runtime, or all devices of a user, by a push message.
 
     Attributes:
         resource: Address of the runtime or user.
@@ -57,12 +58,12 @@ class Wake:
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Call:
-    """The content that the device of a sleeping runtime receives.
+    """The content of the push message that the device of a sleeping runtime receives.
 
     Attributes:
         to: The address that was called.
-        from_: Address of the caller, which accepts requests.
-        user: User of the caller, if the node knows it.
+        from_: Address of the caller, at which the caller accepts requests.
+        user: User of the caller, if the node knows the user.
         vouched_by: The party that vouches for the user.
         value: The caller's content.
     """

@@ -1,4 +1,4 @@
-"""Bodies of address allocation, of the domain registry and of discovery (M-18..M-31)."""
+"""Bodies of requests to allocate addresses, to register, and to search registries (M-18..M-31)."""
 
 from typing import Annotated
 
@@ -61,7 +61,7 @@ LOCAL_SEARCH = Text(
     meaning="/<type>/<user, url, name, reporter, guid, userprofile, idp-identifier, resources or "
     "dataSchemes>/<what is looked for>",
 )
-"""The subject of a search by the own runtime (M-31; the last three are ours)."""
+"""The form of the text that says what a search by the own runtime looks for (M-31)."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)

@@ -1,4 +1,4 @@
-"""Reads and writes session descriptions of a data channel, and reads ICE candidates.
+"""Read and write session descriptions (SDP) of a WebRTC data channel, and read ICE candidates.
 
 Only the fields that a data channel needs are accepted (docs/p2p.md).
 """
@@ -28,7 +28,7 @@ _ROLES: Final = {"offer": "actpass", "answer": "active"}
 
 @attrs.frozen(slots=True)
 class Description:
-    """The fields of a session description.
+    """The fields of a WebRTC session description (SDP) that a data channel needs.
 
     Attributes:
         user: User name fragment of ICE.
@@ -37,7 +37,7 @@ class Description:
             digits.
         port: The port of SCTP.
         max_message: Largest message that the end accepts, in bytes; 0: any size.
-        candidates: ICE candidates in it; an empty text ends them.
+        candidates: ICE candidates in the description; an empty text marks their end.
     """
 
     user: str
@@ -50,7 +50,7 @@ class Description:
 
 @attrs.frozen(slots=True)
 class IceAddress:
-    """The target of an ICE candidate; `host` is an IP address, or a name."""
+    """The network address in an ICE candidate; `host` is an IP address, or a name."""
 
     host: str
     port: int
@@ -59,14 +59,14 @@ class IceAddress:
 
 
 def read_description(sdp: str, kind: str) -> Description:
-    """Read a session description.
+    """Read a session description of exactly one data channel, and check all its fields.
 
     Args:
-        sdp: Its text.
+        sdp: Text of the description.
         kind: `offer` or `answer`.
 
     Raises:
-        BadMessageError: It is none of a data channel, or has more than that.
+        BadMessageError: The text is malformed, or describes something else than a data channel.
     """
     if len(sdp) > MAX_SDP:
         raise BadMessageError(f"a session description has more than {MAX_SDP} characters")
@@ -146,7 +146,7 @@ def write_description(description: Description, kind: str) -> str:
     """Write a session description without candidates, which are sent one by one.
 
     Args:
-        description: Its fields.
+        description: Fields of the description.
         kind: `offer` or `answer`.
     """
     lines = (
@@ -171,10 +171,10 @@ def write_description(description: Description, kind: str) -> str:
 
 
 def read_ice(candidate: str) -> IceAddress | None:
-    """Read the target of an ICE candidate; None: it marks the end of the candidates.
+    """Return the network address in an ICE candidate; None if the text marks the end of candidates.
 
     Raises:
-        BadMessageError: It is no candidate, or not for the only component of a data channel.
+        BadMessageError: The text is no candidate for a data channel.
     """
     if not candidate:
         return None

@@ -1,4 +1,7 @@
-"""Bodies of stub status, session control, and back ends of a node (M-13..M-17, M-55..M-58)."""
+"""Bodies about the status of stubs, sessions of runtimes, and back ends of a node.
+
+The messages of the catalogue are M-13..M-17 and M-55..M-58.
+"""
 
 from typing import Annotated, Final
 
@@ -14,19 +17,19 @@ from specs.schema.shape import Number, Size, Whole
 SESSION_TOKEN: Final = "sessionToken"  # noqa: S105 - a key, no token
 """Key of a body for the token of the sender's session.
 
-A message inherits the token of its link. One that carries a token is refused unless it is that of
-its session, and the node takes it out (MN-05, C-64)."""
+A message needs no token. A node refuses a message with the token of another session, and removes
+the token of the right session from the message (MN-05, C-64)."""
 
 IDENTITY_GUI: Final = "identity-gui"
-"""Name of the part below a runtime that asks its user for a login (ADR-03)."""
+"""Name of the component of a runtime that asks the user for a login (ADR-03)."""
 
 OPEN_POPUP: Final = "openPopup"
-"""Method of that part that shows a login page."""
+"""Method of the component `identity-gui` that shows a login page."""
 
 LOGIN_TOKEN: Final = "idToken"  # noqa: S105 - a key, no token
-"""Key of a body for the token that the sender's session was opened with.
+"""Key of a body for the login token with which the sender's session was opened.
 
-A node with logins refuses a message with another one, and takes it out (MN-05, C-64)."""
+A node with logins refuses a message with another token, and removes the token (MN-05, C-64)."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)

@@ -1,10 +1,10 @@
-"""The closed vocabularies of bodies: words with a fixed meaning on the wire."""
+"""The closed vocabularies of message bodies: for each kind of field, the permitted words."""
 
 from enum import StrEnum
 
 
 class StatusValue(StrEnum):
-    """States that a stub reports (C-12)."""
+    """States of a stub in its status events (C-12)."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -14,7 +14,7 @@ class StatusValue(StrEnum):
 
 
 class LinkValue(StrEnum):
-    """States that an end of a P2P link reports (C-12); `yielding` is ours (P2P-27)."""
+    """States of a P2P link in the status events of its stub (C-12)."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
@@ -25,7 +25,7 @@ class LinkValue(StrEnum):
 
 
 class RecordStatus(StrEnum):
-    """States of a registration (C-57)."""
+    """States of the registration of an address in a registry (C-57)."""
 
     CREATED = "created"
     LIVE = "live"
@@ -34,19 +34,19 @@ class RecordStatus(StrEnum):
 
 
 class RecordAttribute(StrEnum):
-    """Reports of a registry on a record (M-30)."""
+    """Attributes of a registration whose changes a registry reports to subscribers (M-30)."""
 
     STATUS = "status"
 
 
 class PolicyMethod(StrEnum):
-    """Requests of an administrator to a node's policy manager, besides changes (POL-05)."""
+    """Commands to a policy manager that change no single policy set (POL-05)."""
 
     RELOAD = "reload"
 
 
 class SessionMethod(StrEnum):
-    """Requests of a stub to a node's session manager (M-14..M-17); `release` is ours (MN-21)."""
+    """Requests to a node's session manager (M-14..M-17), for example to open a session."""
 
     OPEN = "open"
     REOPEN = "re-open"
@@ -57,7 +57,7 @@ class SessionMethod(StrEnum):
 
 
 class StubMethod(StrEnum):
-    """Commands of a runtime to a stub (M-11, M-12); the last three are ours (P2P-27, STB-09)."""
+    """Commands of a runtime to a stub of a P2P link or of a node (M-11, M-12, P2P-27, STB-09)."""
 
     CONNECT = "connect"
     DISCONNECT = "disconnect"
@@ -67,14 +67,14 @@ class StubMethod(StrEnum):
 
 
 class LinkRole(StrEnum):
-    """The role of a runtime at a P2P link (P2P-18)."""
+    """Roles of the two runtimes of a P2P link: one has requested the link, one accepts (P2P-18)."""
 
     REQUESTER = "requester"
     HANDLER = "handler"
 
 
 class DescriptionType(StrEnum):
-    """The end of a P2P link that describes itself (P2P-07), or an empty text for none yet."""
+    """Kinds of descriptions in the negotiation of a P2P link (P2P-07); empty: none written yet."""
 
     UNSET = ""
     OFFER = "offer"
@@ -82,7 +82,7 @@ class DescriptionType(StrEnum):
 
 
 class CandidateKind(StrEnum):
-    """Kinds of listeners of a P2P link."""
+    """Kinds of addresses at which a runtime listens for a P2P link."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"
@@ -90,13 +90,13 @@ class CandidateKind(StrEnum):
 
 
 class AttributeType(StrEnum):
-    """The kind of a changed attribute, where it matters (C-35)."""
+    """The type of a changed attribute, stated only for changes of list elements (C-35)."""
 
     ARRAY = "array"
 
 
 class Operation(StrEnum):
-    """The operation of a change on an array (C-35)."""
+    """Operations of a change on the elements of a list (C-35)."""
 
     ADD = "add"
     REMOVE = "remove"

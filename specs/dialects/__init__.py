@@ -1,1 +1,1 @@
-"""Spellings of the protocol by peers: the normal form of a message, and the inverse."""
+"""Conversion of messages between the normal form and the spellings of older implementations."""

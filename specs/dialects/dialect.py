@@ -1,7 +1,9 @@
-"""The spelling of one peer: learnt from its messages, and used for that peer only.
+"""Dialects: how one peer spells messages, learnt from its messages and used for this peer only.
 
-A session remembers one `Dialect`. Messages inside the process are in normal form; `emit` writes
-them for the peer at the outermost layer (N3).
+Older implementations write the same message differently, for example ids as text. A session
+remembers the `Dialect` of its peer. Messages inside the process are in normal form; `emit` writes
+them in the dialect of the peer when they are sent (N3). The older implementation whose habits
+matter most is called upstream.
 """
 
 import re
@@ -35,39 +37,39 @@ _REMOVE: Final = "remove"
 _URL: Final = "://"
 _PLACE: Final = re.compile("[0-9]{1,9}")
 _NOWHERE: Final = 999_999_999
-"""An index behind the last element of any list that fits into a message."""
+"""An index greater than that of any element of a list that fits into a message."""
 _REGISTRY: Final = f"domain://{normalise.REGISTRY_HOST}"
 _HYPERTY_PATH: Final = "/hyperty/"
 """Prefix that upstream's runtime writes before the address of a hyperty to unregister."""
 
 _TEXT_KEYS: Final = ("description", "desc", "Message")
 _TELLING: Final = frozenset({*_TEXT_KEYS, *LIST_KEYS, "childrenResources", "via", "version"})
-"""Fields of a body that may show a peer's spelling."""
+"""Fields of a body from which the dialect of a peer may be learnt."""
 
 _NO_NAMES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @attrs.frozen(slots=True, kw_only=True)
 class Dialect:
-    """The spelling that a peer's messages have shown; the defaults are normal form.
+    """How a peer spells messages, as far as its messages have shown; the defaults are normal form.
 
     Attributes:
-        string_ids: It writes ids as text (N3).
-        runtime_alias: It writes `runtime://` (C-37).
-        upper_types: It writes verbs in capitals (C-01).
-        list_key: The key under which it lists the addresses of a path (C-09).
-        text_key: Its name of the field `description` (C-05).
-        allocation: Last segment of its allocation address (C-42).
-        via_text: It writes `via` as one address, and compares it with its own (C-07).
-        is_upstream: Whether it has the habits of upstream's runtime, which no message of its own
-            shows: it reads the observer of a subscription from `subscriber` (C-10), knows all
+        string_ids: The peer writes ids as text (N3).
+        runtime_alias: The peer writes `runtime://` (C-37).
+        upper_types: The peer writes verbs in capitals (C-01).
+        list_key: The key under which the peer lists the addresses of a subscription (C-09).
+        text_key: The peer's name of the field `description` (C-05).
+        allocation: Last segment of the peer's address for allocations (C-42).
+        via_text: The peer writes `via` as one address, and compares it with its own (C-07).
+        is_upstream: Whether the peer has the habits of upstream's runtime, which its messages do
+            not show: it reads the observer of a subscription from `subscriber` (C-10), knows all
             children of an object by the single address `O/children/` (C-11), accepts no object
             without a name, and names an index in a list as the last segment of a path (C-35).
-        from_zero: It counts the versions of its data objects from 0.
-        names: Its own addresses in its last spelling, by their canonical text, if the two differ:
-            an answer goes to exactly the `from` of its request. Dialects that differ in nothing
-            else are equal: they spell messages to other addresses alike.
-        is_plain: Whether it spells like normal form, except for those names and upstream's habits.
+        from_zero: The peer counts the versions of its data objects from 0.
+        names: The peer's own addresses in its last spelling, by their canonical text, if the two
+            differ: an answer goes to exactly the `from` of its request. Equality of dialects
+            ignores these names.
+        is_plain: Whether the dialect is normal form, except for `names` and upstream's habits.
     """
 
     string_ids: bool = False
@@ -98,10 +100,10 @@ UPSTREAM: Final = Dialect(is_upstream=True)
 
 
 def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
-    """Return the dialect of a peer after one more of its messages.
+    """Return the dialect of a peer, updated by the spellings in one more of its messages.
 
-    Spellings that the message does not show stay as they were; if nothing is new, `known` itself is
-    returned.
+    Properties that the message does not show keep their values. If nothing is new, `known` itself
+    is returned.
     """
     body = raw.get("body")
     ends = [end for end in (raw.get("from"), raw.get("to")) if isinstance(end, str)]
@@ -122,9 +124,10 @@ def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
 
 
 def envelope_of(raw: JsonObject) -> tuple[str, str, str, bool] | None:
-    """Return all spellings in this message, if no field of its body shows any.
+    """Return the type, sender, receiver and form of the id, if these alone show the dialect.
 
-    Messages with the same envelope show the same spellings. None: the whole message must be read.
+    Messages with the same result show the same dialect, which need not be determined again. None:
+    the body of the message must be read, too.
     """
     id_, type_, from_, to, body = map(raw.get, ("id", "type", "from", "to", "body"))
     if not (isinstance(type_, str) and isinstance(from_, str) and isinstance(to, str)):
@@ -135,7 +138,7 @@ def envelope_of(raw: JsonObject) -> tuple[str, str, str, bool] | None:
 
 
 def normal_envelope_of(message: Message) -> tuple[str, str, str, bool] | None:
-    """Return the result of `envelope_of` for a message whose line is in normal form."""
+    """Return the result of `envelope_of` for a message that was written in normal form."""
     return None if _tells(message.body) else (message.type, message.from_, message.to, False)
 
 
@@ -147,9 +150,10 @@ def _tells(body: JsonObject) -> bool:
 
 
 def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:
-    """Return a peer's spellings of its own address, in upstream's forms.
+    """Return the updated `names` of the dialect of a peer in upstream's forms.
 
-    Spellings of a runtime are noted in any form, since `runtime_alias` may differ at the answer.
+    The address of a runtime is stored in any spelling, since `runtime_alias` may have changed when
+    the answer is sent.
     """
     if not known.is_upstream or not isinstance(from_, str):
         return known.names
@@ -168,7 +172,7 @@ def _names_shown(from_: Json, known: Dialect) -> Mapping[str, str]:
 
 
 def _zero_shown(raw: JsonObject, body: JsonObject) -> bool:
-    """Return whether a peer reports version 0 of a data object."""
+    """Return whether a message of a peer reports version 0 of a data object."""
     from_, to, type_ = raw.get("from"), raw.get("to"), raw.get("type")
     if not isinstance(from_, str) or not isinstance(to, str) or not isinstance(type_, str):
         return False
@@ -177,7 +181,10 @@ def _zero_shown(raw: JsonObject, body: JsonObject) -> bool:
 
 
 def _find_versioned(type_: str, from_: str, to: str, body: JsonObject) -> JsonObject | None:
-    """Return the part of a reporter's message with the version of its object, or None."""
+    """Return the JSON object in a reporter's message that contains the version of the data object.
+
+    None: the message is no change and no answer of a data object with a valid version.
+    """
     is_change = type_ == MessageType.UPDATE and to == from_ + _CHANGES
     value = body if is_change else body.get("value")
     is_shown = type_ == MessageType.RESPONSE and _is_of_object(from_)
@@ -195,7 +202,7 @@ def _is_of_object(address: str) -> bool:
 
 
 def meaning_of(message: Message, dialect: Dialect) -> Message:
-    """Return the meaning of a message from a peer in upstream's forms.
+    """Convert upstream's habits in a message from a peer to the meaning in this protocol.
 
     Versions of data objects count from 1 (SYN-16), changes of lists name the list and the index
     separately (M-40), and a hyperty is unregistered by its address alone (M-23).
@@ -217,11 +224,12 @@ def meaning_of(message: Message, dialect: Dialect) -> Message:
 
 
 def _normal_change(body: JsonObject) -> JsonObject:
-    """Convert a change of an attribute to normal form; an ambiguous one fits no value.
+    """Convert the body of a change from upstream's runtime to normal form.
 
     Upstream's runtime names the index in a list as the last segment of the path. It writes a single
-    element without a list, and removes the last element without a count. Its meaning of an added
-    list is ambiguous: its own observers add the elements, its reporter the list.
+    element without a list, and removes the last element without a count. An added list is
+    ambiguous: upstream's observers add its elements, upstream's reporter adds the list. Such a
+    change becomes one that cannot be applied, so that observers read the object instead.
     """
     path, operation = body.get("attribute"), body.get("operation")
     if not isinstance(path, str):
@@ -248,13 +256,13 @@ def _normal_splice(body: JsonObject, path: str, operation: Json) -> JsonObject:
 
 
 def _unfit(body: JsonObject) -> JsonObject:
-    """Return a change that fits no value, so that a copy reads the object instead."""
+    """Return a change that can be applied to no value, so that observers read the object again."""
     array = {"attributeType": _ARRAY, "operation": _REMOVE}
     return {**body, **array, "value": 0, "index": _NOWHERE}
 
 
 def _spelt_change(body: JsonObject) -> JsonObject:
-    """Write a change of a list as upstream's runtime applies it: a splice at an index."""
+    """Convert the body of a change of a list to the form that upstream's runtime applies."""
     path = body.get("attribute")
     if body.get("attributeType") != _ARRAY or not isinstance(path, str):
         return body
@@ -315,7 +323,7 @@ def _allocation_shown(ends: list[str], known: Dialect) -> str:
 
 
 def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
-    """Write a message in a peer's dialect, with the keys in the order of the envelope."""
+    """Return the JSON object of a message in a peer's dialect."""
     type_ = str(message.type)
     return {
         "id": str(message.id) if dialect.string_ids else message.id,
@@ -327,7 +335,7 @@ def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
 
 
 def is_emitted_plain(message: Message, dialect: Dialect) -> bool:
-    """Return whether a message in a peer's dialect is certainly the same as in normal form."""
+    """Return whether the dialect of a peer certainly spells a message like normal form."""
     names, from_, to = dialect.names, message.from_, message.to
     if not dialect.is_plain or names.get(to, to) != to or names.get(from_, from_) != from_:
         return False
@@ -340,7 +348,7 @@ def is_emitted_plain(message: Message, dialect: Dialect) -> bool:
 
 
 def spell(address: str, dialect: Dialect) -> str:
-    """Write a canonical address with a peer's spelling of its scheme."""
+    """Return a canonical address with the scheme as the dialect of a peer spells it."""
     if dialect.runtime_alias and address.startswith(_CANONICAL):
         return _ALIAS + address.removeprefix(_CANONICAL)
     return address
@@ -387,7 +395,7 @@ def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
 
 
 def _add_habits(message: Message, spelt: JsonObject) -> None:
-    """Add fields to a spelt body that upstream's runtime reads and normal form does not need."""
+    """Add the fields to a body that upstream's runtime expects and that normal form lacks."""
     if message.type in _PATH_TYPES and message.to.endswith(_SUBSCRIPTION) and "source" in spelt:
         spelt["subscriber"] = spelt["source"]
     versioned = _find_versioned(message.type, message.from_, message.to, message.body)

@@ -1,7 +1,7 @@
-"""The decoder of all input: any spelling a peer may use becomes one `Message` (MSG-18).
+"""Conversion of all incoming messages, in any known spelling, to normal form (MSG-18).
 
-No code behind this function knows other spellings. Ambiguous input is refused. A message that is
-already in normal form passes a short check and is not changed.
+All other code handles normal form only. Ambiguous input is refused. A message that is already in
+normal form passes a short check and is not changed.
 """
 
 import re
@@ -21,7 +21,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE
 
 CHILDREN: Final[Mapping[str, frozenset[str]]] = {"comm": frozenset({"resources"})}
-"""Child resources in the built-in data schemas, by scheme of objects (N11)."""
+"""Names of the lists of children in the built-in data schemas, by the scheme of objects (N11)."""
 
 ALLOCATION_ALIASES: Final = frozenset({"hyperty-address-allocation", "object-address-allocation"})
 """Other last segments of a node's allocation address (N16)."""
@@ -41,12 +41,12 @@ _NAMES: Final = frozenset({"type", "from", "to"})
 _ID: Final = re.compile(r"[1-9][0-9]{0,15}")
 
 _LOOKED_AT: Final = _SLOW_KEYS | {IDENTITY, "source", "via", "code"}
-"""Fields of a body that matter besides the envelope."""
+"""Fields of a body that must be checked or converted in a message of any type."""
 
 
 @attrs.frozen(slots=True)
 class Envelope:
-    """Type and ends of messages in normal form, without their ids."""
+    """Type, sender and receiver of messages in normal form, shared by messages with other ids."""
 
     type: MessageType
     from_: str
@@ -54,10 +54,10 @@ class Envelope:
 
 
 def read_envelope(raw: JsonObject) -> Envelope | None:
-    """Return the envelope of a message in normal form; None: the whole message must be read.
+    """Read type, sender and receiver of a message; None: only `normalise` can read the message.
 
     Args:
-        raw: The fields between the id and the body.
+        raw: The fields of the message without id and body.
     """
     if raw.keys() != _NAMES:
         return None
@@ -69,13 +69,13 @@ def read_envelope(raw: JsonObject) -> Envelope | None:
 
 
 def with_envelope(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) -> Message | None:
-    """Return a message whose envelope was read before; None: the whole one must be read.
+    """Make a message from an envelope that was read before; None: only `normalise` can read it.
 
     Args:
-        id_: Its id.
-        envelope: Its type and ends.
-        body: Its body.
-        stamp: The handling of its identity.
+        id_: Id of the message.
+        envelope: Type, sender and receiver of the message.
+        body: Body of the message.
+        stamp: Rule for the sender's identity.
     """
     if not 0 < id_ <= MAX_ID:
         return None
@@ -93,14 +93,14 @@ def with_envelope(id_: int, envelope: Envelope, body: JsonObject, stamp: Stamp) 
 
 
 def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
-    """Read one message in the spelling of a peer.
+    """Convert one message in any spelling of a peer to normal form.
 
     Args:
-        raw: The message.
-        stamp: The handling of its identity.
+        raw: JSON object of the message.
+        stamp: Rule for the sender's identity.
 
     Raises:
-        BadMessageError: It is no message, or could be two; has the code of the answer.
+        BadMessageError: The object is no message, or is ambiguous; has the code of the answer.
     """
     if is_normal(raw):
         return _take(raw, stamp)
@@ -113,20 +113,20 @@ def normalise(raw: JsonObject, stamp: Stamp = NOBODY) -> Message:
 
 
 def _apply_stamp(body: JsonObject, stamp: Stamp) -> tuple[JsonObject, SenderIdentity | None]:
-    """Remove the identity that a writer put into a body; return the rest and the trusted one."""
+    """Return a body without the field `identity`, and the sender's identity by the rule."""
     identity = stamp.of(body)
     return body if stamp.is_kept else without_identity(body), identity
 
 
 def without_identity(body: JsonObject) -> JsonObject:
-    """Return a body without the entry `identity`."""
+    """Return a body without the field `identity`."""
     return {key: value for key, value in body.items() if key != IDENTITY}
 
 
 def is_normal(raw: JsonObject) -> bool:
-    """Return whether an object is certainly in normal form already.
+    """Return whether the JSON object of a message is certainly in normal form.
 
-    `False` only means that a closer check is needed.
+    False only means that a closer check is needed.
     """
     id_, type_, body = raw.get("id"), raw.get("type"), raw.get("body")
     if type(id_) is not int or not 0 < id_ <= MAX_ID or not isinstance(body, dict):
@@ -143,7 +143,7 @@ def is_normal(raw: JsonObject) -> bool:
 
 
 def _has_sure_type(type_: Json) -> TypeGuard[str]:
-    """Return whether a type's bodies have few forms."""
+    """Return whether a message type is valid, and its bodies need no conversion of their lists."""
     return isinstance(type_, str) and type_ in _TYPES and type_ not in _SLOW_TYPES
 
 
@@ -162,7 +162,7 @@ def _has_normal_code(type_: str, body: JsonObject) -> bool:
 
 
 def _take(raw: JsonObject, stamp: Stamp) -> Message:
-    """Read an object in normal form."""
+    """Make a message of a JSON object that is in normal form."""
     body, identity = raw["body"], stamp.identity
     if not isinstance(body, dict):
         body = {}
@@ -179,7 +179,7 @@ def _take(raw: JsonObject, stamp: Stamp) -> Message:
 
 
 def _envelope(raw: JsonObject) -> Message:
-    """Read the five fields; the body is not changed (N1, N2, N6, N12)."""
+    """Read and check the five fields of a message; the body is not converted (N1, N2, N6, N12)."""
     type_ = _type(raw.get("type"))
     return Message(
         id=_id(raw.get("id")),
@@ -244,7 +244,10 @@ def _body(message: Message) -> JsonObject:
 
 
 def _path_body(to: str, body: JsonObject) -> JsonObject:
-    """List the addresses of a path message under one key, in full (N8, N10, N11)."""
+    """Return the body of a (un)subscription with all its addresses under the key `resources`.
+
+    The addresses are canonical and complete (N8, N10, N11).
+    """
     if not lists_paths(to):
         return body
     listed = forms.path_list(forms.seed_list(body) if _is_part(to, "sm") else body)
@@ -255,10 +258,10 @@ def _path_body(to: str, body: JsonObject) -> JsonObject:
 
 
 def lists_paths(to: str) -> bool:
-    """Return whether a subscribe to an address is a path message (N8).
+    """Return whether a subscribe to an address lists the addresses to subscribe to (N8).
 
-    Paths are set at a node's subscription manager and at a runtime's parts;
-    the runtime's own sync manager is asked to observe one object instead.
+    This holds for a node's subscription manager and a runtime's components. A subscribe to a
+    runtime's sync manager (`R/sm`) names one object to observe instead.
     """
     if to.startswith(f"{RUNTIME_SCHEME}://"):
         return to.split("/")[4:] != ["sm"]  # otherwise it is the runtime's own sync manager
@@ -272,9 +275,9 @@ def _status_body(to: str, body: JsonObject) -> JsonObject:
 
 
 def _normalise_forward(body: JsonObject) -> JsonObject:
-    """Convert the wrapped message of a forward to normal form, one level deep (M-39).
+    """Convert the message within a forward message to normal form, one level deep (M-39).
 
-    Its sender's identity is removed.
+    The identity of the sender of the inner message is removed.
     """
     inner = body.get("message")
     if not isinstance(inner, dict):
@@ -294,7 +297,7 @@ def _normalise_forward(body: JsonObject) -> JsonObject:
 
 
 def _may_carry_status(to: str) -> bool:
-    """Return whether messages to an address may report a status of the machines (N13)."""
+    """Return whether messages to an address may report a stub's or registration's state (N13)."""
     return to.endswith(("/status", "/registration")) or to.startswith(f"domain://{REGISTRY_HOST}")
 
 
@@ -314,10 +317,10 @@ def _is_canonical(text: Json) -> TypeGuard[str]:
 
 @lru_cache(maxsize=16384)
 def normal_address(text: str) -> str:
-    """Return the address that all its spellings stand for (N11, N12, N16).
+    """Return the normal form of an address in any known spelling (N11, N12, N16).
 
     Raises:
-        BadUrlError: It is no address.
+        BadUrlError: The text is no address.
     """
     url = parse(text)
     if url.scheme == "domain" and url.domain.startswith(NODE_HOST):
@@ -326,10 +329,10 @@ def normal_address(text: str) -> str:
 
 
 def sender_address(text: str) -> str:
-    """Return a sender's own address; upstream's test suites end it with a stray quote.
+    """Return the normal form of a sender's address, without the stray quote of upstream's tests.
 
     Raises:
-        BadUrlError: It is no address.
+        BadUrlError: The text is no address.
     """
     return normal_address(text.removesuffix('"'))
 
@@ -341,7 +344,10 @@ def _allocation(url: Url) -> Url:
 
 
 def _child_path(url: Url) -> Url:
-    """Return a child resource's full address, if the object's schema names the resource (N11)."""
+    """Return an address with `children` added before the name of a list of children, if missing.
+
+    The names of lists are those in the schema of the object's scheme (N11).
+    """
     names = CHILDREN.get(url.scheme, frozenset())
     whole = url.path
     for path in (whole[:-1], whole) if whole[-1:] == ("child",) else (whole,):

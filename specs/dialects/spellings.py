@@ -1,7 +1,7 @@
-"""Other names in bodies of older peers, and their conversion to the protocol's names.
+"""Conversion of the field names and values that older peers use in bodies to normal form.
 
-Each function takes a body and returns one in normal form, without changing the original. Two
-different spellings of one field are refused, never guessed.
+Most functions take a body and return a converted copy. If a body contains the same field under two
+names with different values, the body is refused.
 """
 
 from typing import Final
@@ -22,34 +22,34 @@ KEY_ALIASES: Final = {
 """Other names of common body fields (N5, N9)."""
 
 CODE_ALIASES: Final = {"1XX": 100, "2XX": 200, "error": 500}
-"""Patterns and words that stand for a code (N4)."""
+"""Texts that older peers write instead of a reply code, with the code (N4)."""
 
 STATUS_ALIASES: Final = {"connected": "live", "connecting": "in-progress", "create": "created"}
-"""Other words for the states of the machines (N13)."""
+"""Words that older peers use for states of stubs and registrations, with ours (N13)."""
 
 STATUS_WORDS: Final = frozenset(
     {"created", "in-progress", "live", "disconnected", "failed", "dead"}
 )
-"""The states that travel as status values (C-12, C-57)."""
+"""Words for the states of stubs and registrations in normal form (C-12, C-57)."""
 
 LIST_KEYS: Final = ("resources", "subscribe", "unsubscribe", "resource")
-"""Keys under which a path message lists its addresses; the first is ours (N8)."""
+"""Keys under which a subscription lists its addresses; the first is the normal one (N8)."""
 
 _OBJECT: Final = "resource"
-"""Key under which upstream names an object besides the list of its parts."""
+"""Key under which upstream names the data object to whose addresses it subscribes."""
 
 _FREED: Final = "childrenResources"
 """Key for the list of addresses to release (M-20)."""
 
 OBJECT_PARTS: Final = frozenset({"changes", "subscription", "observers", "status", "registration"})
-"""Last segments of addresses of parts of objects (ADR-05)."""
+"""Last segments of addresses that belong to a data object, such as `O/changes` (ADR-05)."""
 
 
 def address(value: Json, field: str) -> str:
-    """Return the canonical text of an address that stands in `field` (N12).
+    """Return the canonical text of the address in a field of a body (N12).
 
     Raises:
-        BadMessageError: It is no address.
+        BadMessageError: The value is no address.
     """
     if not isinstance(value, str):
         raise BadMessageError(f"{field} must be one address, as text")
@@ -60,10 +60,10 @@ def address(value: Json, field: str) -> str:
 
 
 def addresses(value: Json, field: str) -> list[Json]:
-    """Return a list of canonical addresses; a single one needs no list (N7, N8).
+    """Return the canonical addresses in a field, which may be a list or a single one (N7, N8).
 
     Raises:
-        BadMessageError: One of them is no address, or they are too many.
+        BadMessageError: A value is no address, or the list is too long.
     """
     listed = value if isinstance(value, list) else [value]
     if len(listed) > MAX_LIST:
@@ -97,10 +97,10 @@ def common_addresses(body: JsonObject) -> JsonObject:
 
 
 def answer_code(body: JsonObject) -> JsonObject:
-    """Convert the reply code of an answer to normal form (N4).
+    """Convert the reply code of an answer to a number (N4).
 
     Raises:
-        BadMessageError: There is none, or it is no code.
+        BadMessageError: The code is missing or invalid.
     """
     code = body.get("code")
     if isinstance(code, str):
@@ -111,7 +111,7 @@ def answer_code(body: JsonObject) -> JsonObject:
 
 
 def status_word(value: Json) -> Json:
-    """Return a status as a word of the machines; any other value is not changed (N13)."""
+    """Return the normal word for a state of a stub or registration; keep any other value (N13)."""
     if not isinstance(value, str):
         return value
     word = STATUS_ALIASES.get(value.lower(), value.lower())
@@ -119,12 +119,12 @@ def status_word(value: Json) -> Json:
 
 
 def status_value(body: JsonObject) -> JsonObject:
-    """Convert the value of a status event to normal form (N13)."""
+    """Convert the state in a status event of a stub to normal form (N13)."""
     return {**body, "value": status_word(body["value"])} if "value" in body else body
 
 
 def record_status(body: JsonObject) -> JsonObject:
-    """Convert the status in a registration message to normal form (N13)."""
+    """Convert the state in a message about a registration to normal form (N13)."""
     value = body.get("value")
     if isinstance(value, dict) and "status" in value:
         return {**body, "value": {**value, "status": status_word(value["status"])}}
@@ -132,13 +132,14 @@ def record_status(body: JsonObject) -> JsonObject:
 
 
 def normalise_freed(body: JsonObject) -> JsonObject:
-    """Name released addresses by `resource`, a key, or `childrenResources`, a flat list (N14).
+    """Convert a request to release addresses to normal form (N14).
 
+    The normal form has the key of a block in `resource`, or a flat list in `childrenResources`.
     Older peers put both into `value`, a key into a list, and blocks into a list of lists.
     Upstream's runtime names an object and the names of its children, which are released together.
 
     Raises:
-        BadMessageError: Two blocks are named, or several keys.
+        BadMessageError: Several blocks are named.
     """
     normal = _out_of_value(_out_of_value(body, "allocationKey", "resource"), _FREED, _FREED)
     key, listed = normal.get("resource"), normal.get(_FREED)
@@ -161,10 +162,10 @@ def normalise_freed(body: JsonObject) -> JsonObject:
 
 
 def _out_of_value(body: JsonObject, old: str, new: str) -> JsonObject:
-    """Move a field out of `value` and rename it.
+    """Move a field from the object `value` to the body itself, under a new name.
 
     Raises:
-        BadMessageError: It is given twice and differs.
+        BadMessageError: The body has a different value under the new name.
     """
     value = body.get("value")
     if not isinstance(value, dict) or old not in value:
@@ -177,7 +178,7 @@ def _out_of_value(body: JsonObject, old: str, new: str) -> JsonObject:
 
 
 def path_list(body: JsonObject) -> JsonObject:
-    """List the addresses of a path message under `resources` (N8).
+    """Move the list of addresses in the body of a subscription to the key `resources` (N8).
 
     Raises:
         BadMessageError: Two lists are given and differ.
@@ -194,12 +195,12 @@ def path_list(body: JsonObject) -> JsonObject:
 
 
 def _is_object_of(named: list[Json], listed: list[Json]) -> bool:
-    """Return whether a path message names, besides its list, the object of all listed parts."""
+    """Return whether the only address in `named` is the object of all `listed` addresses."""
     return len(named) == 1 and all(f"{item}/".startswith(f"{named[0]}/") for item in listed)
 
 
 def seed_list(body: JsonObject) -> JsonObject:
-    """Convert an object and its child resources to their addresses (N10).
+    """Convert an object and the names of its lists of children to a list of addresses (N10).
 
     Raises:
         BadMessageError: The object or a child's name is malformed.

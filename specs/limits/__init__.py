@@ -1,1 +1,4 @@
-"""Every number of the protocol, with unit and source; one file per concern."""
+"""Every number of the protocol, with unit and source; one file for each subject.
+
+The source `ours` marks a value that this project has chosen.
+"""

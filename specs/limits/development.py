@@ -3,13 +3,13 @@
 from typing import Final
 
 RELOAD_INTERVAL: Final = 0.25
-"""Seconds from one look at the files of hyperties to the next (ours)."""
+"""Seconds between two checks whether files of hyperties have changed (ours)."""
 
 AUTHORITY_DAYS: Final = 1825
-"""Days for which the local certificate authority is good (ours)."""
+"""Days for which the certificate of the local certificate authority is valid (ours)."""
 
 CERTIFICATE_DAYS: Final = 90
-"""Days for which the certificate of the local node is good (ours)."""
+"""Days for which the certificate of the local node is valid (ours)."""
 
 RENEWAL_DAYS: Final = 7
-"""Days before its end at which a start replaces a local certificate (ours)."""
+"""Days before its expiry from which on a start replaces a local certificate (ours)."""

@@ -1,26 +1,26 @@
-"""Limits and intervals of searches and watches, each with unit and source."""
+"""Limits of searches in registries and of questions to the user (source `ours`: this project)."""
 
 from typing import Final
 
 WATCHED_ENTRIES: Final = 1024
-"""Entries that one watcher of a search knows: four pages (ours)."""
+"""Search results that one repeated search tracks: four pages (ours)."""
 
 WATCH_PERIOD: Final = 5.0
-"""Seconds between two searches of a watcher: what appears is seen by then (ours; M-30 reports the
-status of known records at once)."""
+"""Seconds after which a repeated search asks the registry again, to find new records (ours; M-30
+reports the status of known records at once)."""
 
 VERIFIED_AT_ONCE: Final = 16
-"""Records that a watcher reads by address after one search that does not find them (ours)."""
+"""Known records that a repeated search reads by address because one search lacks them (ours)."""
 
 FOUND_AT_ONCE: Final = 1024
-"""Entries that an awaited search returns at most; iteration goes on beyond them (ours)."""
+"""Maximum results of a search that returns a list; iteration over results has no limit (ours)."""
 
 EMPTY_PAGES: Final = 8
-"""Pages without an entry that a search reads one after the other (ours): a registry may be
-hostile, and name a next page for ever."""
+"""Consecutive pages without results that a search reads (ours): a hostile registry could name a
+next page for ever."""
 
 PART_REQUESTS: Final = 64
-"""Reads that one part of a runtime answers at a time; more wait in its mailbox (ours)."""
+"""Reads that one component of a runtime handles at a time; more wait in its mailbox (ours)."""
 
 SUBSCRIPTIONS_SHOWN: Final = 128
 """Addresses of each list in an answer of `R/subscriptions` (ours: all fit into a message)."""

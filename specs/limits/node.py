@@ -1,19 +1,22 @@
-"""Limits of a message node: logins, sessions over HTTP, policies, back ends."""
+"""Limits of a message node: logins, sessions over HTTP, policies, back ends.
+
+The source `ours` marks a choice of this project.
+"""
 
 from typing import Final
 
 SESSION_LIFE: Final = 43_200.0
-"""Seconds a login is good for, unless its operator says otherwise (ours, MN-05: 12 hours)."""
+"""Seconds for which a login is valid, unless configured otherwise (ours, MN-05: 12 hours)."""
 
 STATEMENT_LIFE: Final = 86_400.0
-"""Seconds for which a domain's statement about a runtime is good at most (ours; a login ends it
-earlier)."""
+"""Longest time in seconds for which a domain's signed statement about a runtime is valid (ours; it
+ends with the login, if that ends earlier)."""
 
 RETURN_TIME: Final = 15.0
-"""Seconds after the start of a node in which runtimes of its earlier process come back (ours)."""
+"""Seconds after a restart of a node within which its runtimes should reconnect (ours)."""
 
 STATEMENT_RETRY: Final = 60.0
-"""Seconds at least from one request for a newer statement to the next (ours)."""
+"""Shortest pause in seconds between requests for a newer statement of the domain (ours)."""
 
 DOMAINS_KEPT: Final = 256
 """Other domains whose public keys a runtime remembers (ours)."""
@@ -22,22 +25,23 @@ CHALLENGE_BYTES: Final = 32
 """Random bytes in a challenge to a runtime's key (ours)."""
 
 READ_OUT: Final = 0.3
-"""Seconds for which a node that goes down reads its links after its goodbye, if no other node can
-have their sessions (ours: peers answer a goodbye at once; it has half of `DRAIN_TIMEOUT` for
-everything)."""
+"""Seconds for which a node that shuts down reads its links after its close message, if no other
+node can take over their sessions (ours: peers answer at once; the node has half of `DRAIN_TIMEOUT`
+for everything)."""
 
 LOGIN_TIMEOUT: Final = 2.0
 """Seconds an identity provider has to answer (ours; below OPEN_TIMEOUT, for the refusal)."""
 
 KEYS_TIMEOUT: Final = 1.5
-"""Seconds a server has to give out its signing keys (ours; below LOGIN_TIMEOUT)."""
+"""Seconds within which an identity provider must return its signing keys (ours; below
+LOGIN_TIMEOUT)."""
 
 LOGINS_PENDING: Final = 256
 """Logins of one node under way at once (ours)."""
 
 TOKEN_LIFE: Final = 86_400.0
-"""Seconds from when a login token is issued until it must be over, unless the operator says
-otherwise (ours: what identity providers issue lives for an hour to a day)."""
+"""Longest accepted lifetime of a login token in seconds, unless configured otherwise (ours: tokens
+of identity providers live for an hour to a day)."""
 
 TOKEN_TIMEOUT: Final = 10.0
 """Seconds in which a runtime must get a login token from its source (ours)."""
@@ -62,34 +66,35 @@ JWKS_BYTES: Final = 65_536
 """Bytes in one set of signing keys (ours)."""
 
 JWKS_KEYS: Final = 64
-"""Keys in one set (ours)."""
+"""Keys in one set of signing keys (ours)."""
 
 RSA_BITS_MIN: Final = 2048
 """Bits in the modulus of the smallest RSA key that is accepted (RFC 7518, 3.3)."""
 
 RSA_BITS_MAX: Final = 8192
-"""Bits in the modulus of the largest one (ours; it verifies in half a millisecond)."""
+"""Bits in the modulus of the largest RSA key that is accepted (ours; it verifies in half a
+millisecond)."""
 
 KEYS_FRESH: Final = 300.0
-"""Seconds for which the signing keys of a server are not asked for again (ours)."""
+"""Seconds for which the signing keys of a server are used without asking for them again (ours)."""
 
 KEYS_PAUSE: Final = 5.0
-"""Seconds between two attempts to get the keys of a server, for any tokens (ours)."""
+"""Shortest pause in seconds between two requests for the signing keys of a server (ours)."""
 
 KEYS_STALE: Final = 3600.0
-"""Seconds for which keys are used whose source cannot be reached any more (ours)."""
+"""Seconds for which signing keys are still used when their server cannot be reached (ours)."""
 
 KEY_FILE_FRESH: Final = 1.0
-"""Seconds for which a file of signing keys is not looked at again (ours)."""
+"""Seconds for which a file of signing keys is used without reading it again (ours)."""
 
 KEY_FILE_PAUSE: Final = 0.1
-"""Seconds between two looks at a file of signing keys, for any tokens (ours)."""
+"""Shortest pause in seconds between two reads of a file of signing keys (ours)."""
 
 MAX_POLICY_BYTES: Final = 262_144
 """Bytes in one policy file (ours, T7)."""
 
 MAX_POLICY_SETS: Final = 64
-"""Policy sets a node judges by (ours, T7)."""
+"""Policy sets of a node (ours, T7)."""
 
 MAX_POLICY_RULES: Final = 1000
 """Rules in one policy set, of all its policies together (ours, T7)."""
@@ -118,14 +123,14 @@ REST_PER_HOST: Final = 1024
 all)."""
 
 REST_CURSOR_WAIT: Final = 1.0
-"""Seconds an event stream waits to hear that what it brought was read; then it ends, and who
-opens it anew says so (ours)."""
+"""Seconds for which an event stream waits for the acknowledgement of its messages; then the stream
+ends, and the client acknowledges them when it opens the next stream (ours)."""
 
 REST_RETRY: Final = 100
 """Milliseconds after which a browser opens an event stream again that has ended (ours)."""
 
 REST_POSTS: Final = 4
-"""Posts of one session that wait to be taken in (ours: one, and some that were given up)."""
+"""HTTP posts of one session that wait to be processed (ours: one, and some that timed out)."""
 
 BACKEND_CONNECTIONS: Final = 8
 """Connections of a node to one back end, and so requests that are under way there (ours)."""
@@ -217,48 +222,49 @@ USER_NAMES: Final = 1000
 """Names of runtimes that one user may have at a node (ours, S6)."""
 
 NODE_NAMES: Final = 100_000
-"""Names of runtimes that a node keeps for all users (ours, S6: some 50 MB)."""
+"""Names of runtimes that a node reserves for their users (ours, S6: some 50 MB)."""
 
 MAX_RESERVATIONS: Final = 16
 """Network resources one session may hold at the quality broker (ours, T10)."""
 
 RETRY_QUEUE_TRIES: Final = 20
-"""Attempts to do at a back end what a session left behind, a quarter of an hour (ours)."""
+"""Attempts to release the resources of an ended session at a back end: a quarter of an hour (ours).
+"""
 
 RETRY_QUEUE_PAUSE: Final = 60.0
-"""Longest pause in seconds between two attempts of work for a session that is over (ours)."""
+"""Longest pause in seconds between two attempts to release an ended session's resources (ours)."""
 
 REGISTRY_POLL: Final = 5.0
-"""Seconds between looks at what changed in a registry behind the node (upstream's connector)."""
+"""Seconds between two checks of an external registry for changes (upstream's connector)."""
 
 WATCHED_RECORDS: Final = 100_000
-"""Records of a registry behind the node whose last status the node remembers (ours)."""
+"""Records of an external registry whose last status the node remembers (ours)."""
 
 PUSH_DEVICES: Final = 16
 """Devices of one user that a node can wake; a further one replaces the oldest (ours)."""
 
 PUSH_RUNTIMES: Final = 100_000
-"""Devices that a node can wake in all (ours: some 100 MB)."""
+"""Devices of all users that a node can wake (ours: some 100 MB)."""
 
 PUSH_LIFE: Final = 2_592_000.0
-"""Seconds for which a device is woken after it was last registered (ours: 30 days)."""
+"""Seconds for which the registration of a device for push messages lasts (ours: 30 days)."""
 
 PUSH_TTL: Final = 86_400
-"""Seconds for which a push service keeps a call for a device that is away (RFC 8030, ours)."""
+"""Seconds for which a push service keeps a message for an unreachable device (RFC 8030, ours)."""
 
 PUSH_BYTES: Final = 3_000
-"""Bytes of the value of a call; encrypted, it must fit into 4096 bytes (RFC 8291, section 4)."""
+"""Bytes of the content of a push message, which is at most 4096 bytes encrypted (RFC 8291, 4)."""
 
 PUSH_PARALLEL: Final = 32
-"""Calls of a node that are under way at once (ours: each leads to another push service)."""
+"""Push messages that a node sends at once (ours)."""
 
 PUSH_EACH: Final = 4
-"""Calls of one runtime, or of one other domain, that are under way at once: an eighth of all, as
-push services that it has chosen may be slow (ours)."""
+"""Push messages that a node sends at once for one runtime or one other domain (ours: an eighth of
+all, as the push services of their choice may be slow)."""
 
 PUSH_PATIENCE: Final = 5.0
-"""Seconds in which the push service of a device must have taken a call (ours: half of the time for
-the call, which may be for several devices)."""
+"""Seconds within which a push service must accept a message for a device (ours: half the time for a
+request that wakes several devices)."""
 
 PUSH_ENDPOINT_CHARS: Final = 2_048
 """Characters in the URL of a device at its push service (ours)."""
@@ -267,8 +273,7 @@ CARRIED_BYTES: Final = 262_144
 """Bytes of one payload from node to node, unless one message is longer (ours: as a frame)."""
 
 CARRIED_PAIRS: Final = 16_384
-"""Pairs of a head and a message that are read in one payload from node to node (ours: of 16 bytes
-each)."""
+"""Messages that are read from one payload from node to node (ours: 16 bytes each at least)."""
 
 CARRIED_MESSAGES: Final = 8192
 """Messages for one other node that wait for the engine to take them (ours)."""
@@ -278,25 +283,26 @@ CARRIED_WAITING: Final = 16_777_216
 node)."""
 
 HEADS_KEPT: Final = 4096
-"""Heads of messages from node to node that a process remembers as it has read them, and as many as
-it has written them (ours: pairs of runtimes that talk)."""
+"""Message headers from node to node that a process caches for reading, and as many for writing
+(ours: one for each pair of communicating runtimes)."""
 
 HEAD_KEPT: Final = 512
-"""Bytes of the longest remembered head of a message from node to node (ours: three times what a
-head has as a rule)."""
+"""Bytes of the longest cached header of a message from node to node (ours: three times the usual
+size)."""
 
 CARRIED_HOPS: Final = 2
-"""Nodes that may pass a message on: the second if its receiver has just moved (ours)."""
+"""Nodes that may forward a message within a domain (ours: the second one if the receiver has just
+moved)."""
 
 RECORD_RETRY: Final = 60.0
-"""Seconds after which a node looks again at a record that another one is to let expire (ours)."""
+"""Seconds after which a node checks again a record that another node should let expire (ours)."""
 
 NODE_CHANCE: Final = 6
-"""Random bytes in the id of a node among those of its domain (ours)."""
+"""Random bytes in the id of a node, which is unique in its domain (ours)."""
 
 HAND_OVER_TIMEOUT: Final = 0.5
-"""Seconds for which the link of a runtime that has come from another node of its domain waits for
-what that node has of it (ours; a node that has died without notice hands nothing over)."""
+"""Seconds for which a node waits for the session of a runtime that has moved from another node of
+the domain (ours; a node that has crashed hands nothing over)."""
 
 MAILBOX_RETRY: Final = 0.05
-"""Seconds until a part of a node with a full mailbox is tried again (ours)."""
+"""Seconds until a message to a node's component with a full mailbox is tried again (ours)."""

@@ -1,19 +1,21 @@
-"""Numbers of direct links between runtimes beyond their set-up, with unit and source."""
+"""Limits of direct links between runtimes, with unit and source (`ours`: of this project)."""
 
 from typing import Final
 
 LINK_LOOK: Final = 2.0
-"""Seconds between two looks at whether a P2P link has died under what it carries (ours, R10)."""
+"""Seconds between two checks whether a P2P link has failed while messages are unacknowledged (ours,
+R10)."""
 
 MAX_LINK_ENTITIES: Final = 4096
-"""Entities known to live at the other end of one link; more are reached by the node (ours)."""
+"""Addresses known to be at the other end of one P2P link; more are reached by the node (ours)."""
 
 CLAIM_RATE: Final = 20.0
-"""Records a second that are read because registries listed their entities (ours, T18)."""
+"""Registration records, per second, that are read because a peer has listed their addresses (ours,
+T18)."""
 
 CLAIM_BURST: Final = 20
-"""Records that are read at once, after a rest, because registries listed their entities (ours: a
-second's)."""
+"""Registration records that are read at once, after a rest, because a peer has listed their
+addresses (ours: those of a second)."""
 
 MAX_LIST_BYTES: Final = 32_768
 """Characters of the addresses that one message lists: half of what it holds (ours, P2P-24)."""
@@ -31,30 +33,31 @@ INVITATION_BURST: Final = 10
 """Links that one runtime may ask for at once (ours, T11)."""
 
 PENDING_PROOFS: Final = 8
-"""Dialled P2P links that may prove themselves at once; for one more the oldest goes (ours, T11)."""
+"""Accepted P2P links that are not authenticated yet; a further one replaces the oldest (ours, T11).
+"""
 
 FORGERIES: Final = 10
-"""Messages from addresses that are not a peer's, within `ERROR_WINDOW`, at which its link is
-closed (ours, S1, as S14)."""
+"""Messages with senders that do not belong to the peer, within `ERROR_WINDOW`, after which a link
+is closed (ours, S1, as S14)."""
 
 PROOF_TIMEOUT: Final = 5.0
-"""Seconds a message of a link waits for the owner of its sender to be read: a third of what its
-request may take (ours, I-B10)."""
+"""Seconds for which a message from a link waits until the owner of its sender's address is known: a
+third of the time for a request (ours, I-B10)."""
 
 HELD_MESSAGES: Final = 1000
-"""Messages of one link that wait for the owner of their sender to be read: as many as may be on
-their way (ours, I-B10)."""
+"""Messages from one link that wait until the owner of their sender's address is known: as many as
+may be unacknowledged (ours, I-B10)."""
 
 LINK_HINTS: Final = 16
-"""Hints of senders for direct links that no record has confirmed yet, at a time; further ones are
-not followed (ours, RES-16)."""
+"""Offers of direct links in messages that a registration record has not confirmed yet; further ones
+are ignored (ours, RES-16)."""
 
 HELD_IN_ALL: Final = 4000
-"""Messages of all links of a runtime that wait for the owner of their sender to be read (ours,
-I-B10)."""
+"""Messages from all links of a runtime that wait until the owner of their sender's address is known
+(ours, I-B10)."""
 
 OWNERS_KEPT: Final = 8192
-"""Addresses whose owner is remembered; then the oldest is read anew (ours, I-B10)."""
+"""Addresses whose owner is cached; beyond it the oldest is forgotten (ours, I-B10)."""
 
 CONTROL_BYTES: Final = 16_384
 """Bytes of one control line of a direct link (ours: the longest has three addresses of 2048
@@ -93,33 +96,33 @@ ORDER_BYTES: Final = 67_108_864
 each). Beyond it, the oldest pair is forgotten of the link, or the node, that brought most pairs."""
 
 ORDER_WAITS: Final = 256
-"""Pairs that wait at a time, of what one link brings, for what the node has still to bring;
-further ones do not wait, and what comes too late is refused (ours)."""
+"""Pairs whose messages from one link wait for earlier messages by the node; messages of further
+pairs do not wait, and earlier ones that come too late are refused (ours)."""
 
 ORDER_SENT: Final = 64
-"""Requests, and as many answers, of a pair by the node that are remembered. An announcement of
-a link names at most as many answers (ours)."""
+"""Requests, and as many answers, of a pair that were sent by the node and are remembered. An
+announcement on a link names at most as many answers (ours)."""
 
 STUB_DELAY: Final = 0.25
-"""Seconds that a message may wait at the stub of a lost link until it is given back (ours)."""
+"""Seconds that a message may wait in the stub of a lost link until it is routed again (ours)."""
 
 ORDER_HELD: Final = 1000
-"""Messages of one link that wait for their turn: as many as the link has unacknowledged (ours)."""
+"""Messages from one link that wait for earlier ones: as many as may be unacknowledged (ours)."""
 
 LISTED_SERVERS: Final = 8
-"""Servers of STUN and TURN that a node or a runtime lists (ours): each one more makes the set-up of
-a link longer."""
+"""STUN and TURN servers that a node or a runtime lists (ours): each of them makes the set-up of a
+link longer."""
 
 ICE_FILE_BYTES: Final = 65_536
-"""Bytes of the file that lists them (ours)."""
+"""Bytes of the file that lists STUN and TURN servers (ours)."""
 
 ICE_TTL: Final = 3600
-"""Seconds for which a credential of a TURN server is good (ours): each inquiry makes new ones,
-and a relay in use stays (draft-uberti-behave-turn-rest-00 has a day)."""
+"""Seconds for which a credential of a TURN server is valid (ours): each request returns a new one,
+and a relay in use stays open (draft-uberti-behave-turn-rest-00 proposes a day)."""
 
 ICE_TTL_LEAST: Final = 60
-"""Shortest validity of a TURN credential in seconds: longer than the set-up of a link, and than
-clocks differ (ours)."""
+"""Shortest validity of a TURN credential in seconds: longer than the set-up of a link and than the
+difference of clocks (ours)."""
 
 ICE_TTL_MOST: Final = 604_800
 """Longest validity of a TURN credential in seconds: a week (ours)."""

@@ -1,4 +1,7 @@
-"""Every number of the protocol, once, with unit and source."""
+"""Times, sizes and rates of the protocol that all components share, with unit and source.
+
+The source `ours` marks a choice of this project.
+"""
 
 from typing import Final
 
@@ -15,7 +18,7 @@ DEPLOY_TIMEOUT: Final = 10.0
 """Seconds a stub deployment may take (`T_deploy`; ours)."""
 
 P2P_ENTRY_TIMEOUT: Final = REPLY_TIMEOUT + DEPLOY_TIMEOUT + P2P_TIMEOUT
-"""Seconds a registry waits for a link: its path, its stub, its set-up (ours, C-16)."""
+"""Seconds a registry waits for a P2P link: for subscription, stub and set-up (ours, C-16)."""
 
 SESSION_IDLE: Final = 600.0
 """Seconds a detached session is kept (`T_gc`; ours, MN-08)."""
@@ -28,7 +31,7 @@ STUB_QUEUE: Final = 1000
 """Messages queued for a stub that is not live (`Q_max`; ours, STB-17)."""
 
 EARLY_CHANGES: Final = 1000
-"""Changes kept while a copy waits for the whole object; then the oldest go (ours, SYN-17)."""
+"""Changes kept until an observer has the whole object; beyond it the oldest go (ours, SYN-17)."""
 
 READ_PAUSE: Final = 1.0
 """Seconds between a failed read of a data object and the next one (ours, SYN-17)."""
@@ -40,39 +43,39 @@ REGISTRATION_EXPIRES: Final = 3600.0
 """Seconds a registration lives without keep-alive (upstream `Registry.js`)."""
 
 KEEP_ALIVE_SHARE: Final = 2.2
-"""`expires` over this is the keep-alive period (upstream `DomainRegistration.js`)."""
+"""The keep-alive period is `expires` divided by this (upstream `DomainRegistration.js`)."""
 
 REGISTRATION_GRAVE: Final = 86400.0
 """Seconds a disconnected registration is kept before it is dead (ours)."""
 
 RECONNECT_TRIES: Final = 5
-"""Attempts to get a lost link back before giving up (ours, STB-09, P2P-16)."""
+"""Attempts to restore a lost link before the stub fails (ours, STB-09, P2P-16)."""
 
 LOGIN_PATIENCE: Final = 60.0
-"""Seconds for which so many logins are refused before a runtime gives up: the clock or the keys of
-the node may be put right (ours)."""
+"""Seconds for which a runtime repeats a refused login before it stops: the node's clock or keys may
+be corrected (ours)."""
 
 IN_PLACE_TRIES: Final = 2
 """Attempts to restore a lost link by the known candidates, before a new offer and answer (ours,
 P2P-16)."""
 
 RECONNECT_BASE: Final = 0.5
-"""Seconds before the second attempt; doubles each time (ours)."""
+"""Seconds before the second attempt to restore a link; the pause doubles each time (ours)."""
 
 DIAL_TIMEOUT: Final = 3.0
 """Seconds one attempt to open a transport may take (ours)."""
 
 RENEW_TIMEOUT: Final = 5.0
-"""Seconds that messages wait for the node to have again what it forgot of a session (STB-09)."""
+"""Seconds that messages wait until a session's lost state is restored at the node (STB-09)."""
 
 RETRY_COOL_DOWN: Final = 5.0
-"""Seconds after a failed set-up before the next one; of a link they double (ours, RES-10)."""
+"""Seconds between a failed set-up of a stub and the next; for P2P links they double (RES-10)."""
 
 STUB_IDLE: Final = 300.0
 """Seconds without use after which a stub of another domain is released (ours, PFY-03)."""
 
 STUB_IDLE_LEAST: Final = 1.0
-"""Fewest seconds without use that may be configured for it (ours, PFY-03)."""
+"""Smallest value that may be configured instead of STUB_IDLE, in seconds (ours, PFY-03)."""
 
 NEGATIVE_CACHE: Final = 1.0
 """Seconds a failed record query is remembered (RES-03)."""
@@ -132,7 +135,7 @@ PONG_TIMEOUT: Final = 10.0
 """Seconds a ping may stay unanswered (RELIABILITY R8)."""
 
 LATE: Final = 1.0
-"""Seconds behind time from which on a silence may be the fault of the waiting end (ours, R8)."""
+"""Delay of this process in seconds above which a peer's silence may be its own fault (ours, R8)."""
 
 HANDSHAKE_TIMEOUT: Final = 5.0
 """Seconds a peer has to finish its handshake (RELIABILITY L6, L7)."""
@@ -153,7 +156,8 @@ EVENTS_WAITING: Final = 512
 """Messages in the mailbox of a hyperty at which further events for it are dropped (ours: half)."""
 
 MODELS_FOLLOWING: Final = 4096
-"""Models of an application that one follower keeps for entities that may be over (ours)."""
+"""Typed objects that a watcher of an application keeps for data objects that may have ended (ours).
+"""
 
 TRACE_BUFFER: Final = 65_536
 """Trace records waiting to be written before some are dropped (ours)."""
@@ -162,18 +166,17 @@ TRACE_PAGE: Final = 256
 """Trace records encoded at a time (ours): as text they fit into the cache of a core."""
 
 TRACE_PLACES: Final = 1024
-"""Places of hops that one component remembers at most (ours)."""
+"""Cached texts about the position of message hops, for one component of the trace (ours)."""
 
 TRACE_PLACES_BYTES: Final = 1_048_576
-"""Bytes of the texts of the places of hops that one component remembers (ours): some 200 of most
-places."""
+"""Bytes of these cached texts (ours): most take about 200."""
 
 TRACE_TICK: Final = 50e-6
 """Seconds for which records have the time of the first of them (ours)."""
 
 TRACE_DUE: Final = 4096
-"""Trace records waiting at which they are written at once (ours): fewer cost a wake-up of the
-writer each, more cost memory that is not in the cache of a core any more."""
+"""Waiting trace records from which on they are written at once (ours): fewer would wake the writer
+too often, more would not fit into the cache of a core."""
 
 TRACE_FLUSH: Final = 0.2
 """Seconds between flushes of the trace (DESIGN section 7)."""
@@ -191,7 +194,7 @@ DEDUP_ALL_BYTES: Final = 67_108_864
 """Bytes of memory of the message instances of all senders (ours: those of 128 busy senders)."""
 
 DEDUP_COST: Final = 256
-"""Bytes of memory that a message instance, or a sender, takes beside its texts (ours)."""
+"""Bytes of memory for a remembered message or sender, in addition to its texts (ours)."""
 
 DEDUP_SECONDS: Final = 600.0
 """Seconds a message instance is remembered (RELIABILITY class A)."""
@@ -212,7 +215,7 @@ MAX_DOMAIN_ADDRESSES: Final = 1_000_000
 """Addresses that all sessions of a node hold together (ours, T3)."""
 
 MAX_TOMBSTONES: Final = 1_000_000
-"""Released addresses that peers had made, and that a node remembers (ours, I-A1)."""
+"""Released addresses of peers' choice that a node remembers, so none is reused (ours, I-A1)."""
 
 MAX_SUBSCRIPTIONS: Final = 1000
 """Paths one session may have (RELIABILITY L5)."""
@@ -236,7 +239,7 @@ LINK_BACKLOG: Final = 64
 """Links of one listener that are ready and wait to be accepted (ours)."""
 
 ACCEPT_BATCH: Final = 32
-"""Connections a listener takes in between two turns of other tasks (ours)."""
+"""Connections that a listener accepts before other tasks may run (ours)."""
 
 ACCEPT_REST: Final = 0.01
 """Seconds a listener rests while no further connection can be served (ours)."""
@@ -286,7 +289,7 @@ SANDBOX_COOL_DOWN: Final = 60.0
 """Seconds nothing is started after too many crashes (ours, R11)."""
 
 SANDBOX_OUTSTANDING: Final = 10_000
-"""Requests given to a sandbox whose answers are awaited; the oldest are forgotten (ours)."""
+"""Unanswered requests to a sandbox; beyond it the oldest are forgotten (ours)."""
 
 SANDBOX_RATE: Final = 5000.0
 """Messages a second a sandbox may post; more wait in its pipe (ours, T16)."""
@@ -295,8 +298,8 @@ SANDBOX_BURST: Final = 64
 """Messages a sandbox may post at once before its rate counts (ours, T16)."""
 
 SANDBOX_LINKS: Final = 2
-"""Links a sandbox may have open or dial at once for each place it may dial: one to use, one to
-replace it (ours, T16)."""
+"""Links that a sandbox may have open at once to each permitted address: one in use, one to replace
+it (ours, T16)."""
 
 SANDBOX_WINDOW: Final = 16
 """Frames of one link on their way through a sandbox's pipe in one direction (ours)."""
@@ -318,7 +321,7 @@ SANDBOX_CPU: Final = 3600
 answers nothing is ended after `SANDBOX_SILENCE` (ours, T16)."""
 
 PEER_OFFENCES: Final = 10
-"""Refusals of what another domain's node has no right to, until it is quarantined (S14)."""
+"""Forbidden messages of another domain's node after which the node is quarantined (S14)."""
 
 QUARANTINE: Final = 300.0
 """Seconds a quarantined node gets no session and no sandbox (ours, S14)."""
@@ -392,10 +395,10 @@ WRITE_BYTES: Final = 65_536
 """Bytes a node hands to a link at once (MEASURED A4: larger frames do not pay)."""
 
 WRITE_SLICE: Final = 0.002
-"""Seconds that a node writes to links before it does something else (ours)."""
+"""Seconds for which a node writes to links before other tasks may run (ours)."""
 
 READ_SLICE: Final = 0.002
-"""Seconds that a node reads links before it writes what came of it (ours)."""
+"""Seconds for which a node reads links before it writes the resulting messages (ours)."""
 
 WRITE_TIMEOUT: Final = 10.0
 """Seconds a peer has to take in what was handed to its link at once (RELIABILITY L1)."""
@@ -407,7 +410,7 @@ FRAME_TIMEOUT: Final = 30.0
 """Seconds from the first to the last byte of one message (RELIABILITY L7)."""
 
 MAX_MALFORMED: Final = 10
-"""Malformed messages of one link that are borne within ERROR_WINDOW (RELIABILITY L4)."""
+"""Malformed messages from one link that are tolerated within ERROR_WINDOW (RELIABILITY L4)."""
 
 ERROR_WINDOW: Final = 60.0
 """Seconds in which MAX_MALFORMED are counted (RELIABILITY L4)."""
@@ -416,10 +419,10 @@ FAN_OUT: Final = 10_000
 """Sessions that one message may be given to (ours, S12; P1 has as many)."""
 
 FAN_OUT_AT_ONCE: Final = 16
-"""Sessions that are given a message in one go; more get it in slices of time (ours)."""
+"""Sessions to which a message is delivered at once; for more the delivery is split (ours)."""
 
 FAN_OUT_PUTS: Final = 1000
-"""Links in one slice of a delivery to many sessions that cannot be written to at once (ours)."""
+"""Busy links after which a delivery to many sessions pauses (ours)."""
 
 FAN_OUTS: Final = 8
-"""Messages, or groups of them, that not all of their many sessions have been given (ours)."""
+"""Deliveries to many sessions that are in progress at a time (ours)."""

@@ -1,12 +1,12 @@
-"""Numbers of data objects beyond their reads, with unit and source."""
+"""Limits of data objects and their observers, with unit and source (`ours`: of this project)."""
 
 from typing import Final
 
 from specs.limits import protocol as limits
 
 REPEAT_FIRST: Final = 2.0
-"""Seconds after which the last change of an object is published again (ours, I-D4: who lost it
-cannot see otherwise that something is missing)."""
+"""Seconds after which the last change of an object is published again (ours, I-D4: observers that
+have lost this change cannot notice it otherwise)."""
 
 REPEAT_LAST: Final = 60.0
 """Longest pause in seconds between repeats of an object's last change; the pauses double (ours,
@@ -16,19 +16,20 @@ REPEAT_SPACING: Final = 0.05
 """Seconds between two repeats of one runtime: 20 a second, whatever else it sends (ours, L5)."""
 
 PART_REPEATS: Final = 3
-"""Repeats of a change that a part of a runtime made, such as the offer of a link: they outlast
-`P2P_TIMEOUT`, after which the link's own machine asks anew (ours, P2P-16)."""
+"""Repeats of a change of a runtime's own object, such as the offer of a P2P link: they last longer
+than `P2P_TIMEOUT`, after which the link's state machine starts again (ours, P2P-16)."""
 
 QUIET: Final = 3 * REPEAT_LAST
-"""Seconds without a word of its reporter after which a live copy reads the object (ours, I-D4)."""
+"""Seconds without a message of the reporter after which an observer reads the object (ours, I-D4).
+"""
 
 GONE_READS: Final = 5
-"""Reads in a row that find no such object until it counts as gone: over 15 seconds, in which a
-runtime comes back to a node that has forgotten it (ours, STB-09)."""
+"""Consecutive reads without result after which an object counts as deleted: over 15 seconds, in
+which a runtime reconnects to a restarted node (ours, STB-09)."""
 
 CHANGES_KEPT: Final = 256
-"""Changes of a copy that a reader may be behind and still see each one; then it is given the
-difference (ours)."""
+"""Unread changes of an observed object that a reader can get one by one; beyond it, the reader gets
+the difference in one change (ours)."""
 
 MAX_ALLOWED_OBSERVERS: Final = 10_000
 """Observers that one object may have, that its reporter may have allowed, or expelled from a
@@ -42,11 +43,11 @@ MAX_REPEATED_ASKS: Final = 16
 """Requests of one observer that wait for the same decision; more are refused (ours)."""
 
 OBSERVER_CHANGES_KEPT: Final = 256
-"""Joins and leaves that a reader may be behind and still see each one; then it is given the
-difference (ours)."""
+"""Unread joins and leaves of observers that a reader can get one by one; beyond it, the reader gets
+the difference (ours)."""
 
 BUSY_PAUSE: Final = 1.0
-"""Seconds between two attempts of a request that an object cannot do now (ours)."""
+"""Seconds between two attempts of a request that an object has answered 503 (ours)."""
 
 LEAVE_TRIES: Final = 5
 """Attempts of an observer to leave an object that answers 503, at pauses of `BUSY_PAUSE` (ours)."""
@@ -86,8 +87,8 @@ CHILD_TRIES: Final = 5
 """Attempts to create a child of an object that answers 503, at pauses of `BUSY_PAUSE` (ours)."""
 
 REASSERTIONS: Final = 3
-"""Repeats of an operation of a creator that the reporter's end does not have, of one child; then
-that end counts (ours, SYN-24)."""
+"""Attempts of a creator to send its last operation on a child again, if the reporter lacks this
+operation; then the reporter's version counts (ours, SYN-24)."""
 
 WRITES_WAITING: Final = 256
 """Writes of one object that wait to be published; more are refused (ours)."""
@@ -110,18 +111,18 @@ DEFINITION_DEPTH: Final = 64
 """Nesting in the definition of a value (ours; half of what the validator takes)."""
 
 SCHEMA_WORDS: Final = 200
-"""Characters that an error says of what is wrong with a value (ours)."""
+"""Characters of the reason why a value does not match its schema, in an error (ours)."""
 
 WITNESS_TIMEOUT: Final = 5.0
-"""Seconds in which it must be found out that a link's other end speaks for an observer: a third
-of what its request may take, so that there is time for the other route (ours)."""
+"""Seconds for the check whether a link's other end may act for an observer: a third of the time for
+a request, so that the route by the node can still be used (ours)."""
 
 MAX_WITNESSED: Final = 256
-"""Observers that are being checked at a time (ours)."""
+"""Such checks of observers at a time (ours)."""
 
 COPY_PAUSE: Final = 0.2
-"""Seconds that the newest copy of an observed object waits to be stored with others (ours, SYN-25:
-as long as a trace; what is lost of it is read again)."""
+"""Seconds for which changed copies of observed objects are collected before they are stored (ours,
+SYN-25: lost changes are read again)."""
 
 STORE_PAUSE: Final = 1.0
 """Seconds between attempts to write to a store that could not be written (ours, SYN-25)."""
@@ -133,8 +134,8 @@ RESTORES_AT_ONCE: Final = 16
 """Sync managers that are notified at a time of a restored object (ours, SYN-25)."""
 
 RENEWED_AT_ONCE: Final = 16
-"""Objects whose address and paths a runtime sets anew at a time (ours, STB-09: so that the answers
-for thousands of them come in time)."""
+"""Objects whose address and subscriptions a runtime restores at a node at a time (ours, STB-09: so
+that thousands of answers come in time)."""
 
 RESTORE_TRIES: Final = 5
 """Attempts to notify an observer of a restored object (ours, SYN-25)."""

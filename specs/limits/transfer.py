@@ -1,4 +1,4 @@
-"""Limits and times of transfers of large bodies in chunks, each with unit and source."""
+"""Limits of transfers of large bodies in chunks, with unit and source (`ours`: of this project)."""
 
 from typing import Final
 
@@ -9,7 +9,8 @@ TRANSFER_BYTES: Final = 16 * 1_048_576
 (ours, P2P-21)."""
 
 TRANSFER_MOST: Final = 64 * 1_048_576
-"""The most that can be configured (ours): a body is read at once, which holds up its process."""
+"""Largest value that can be configured for TRANSFER_BYTES (ours): the process parses such a body at
+once, and does nothing else meanwhile."""
 
 SANDBOX_TRANSFER_BYTES: Final = 4 * 1_048_576
 """Largest body in chunks of a hyperty in a sandbox process, in bytes of JSON (ours: as objects,
@@ -37,10 +38,10 @@ PEER_ARRIVING: Final = 2
 """Transfers to a runtime at once from one peer, and from a runtime to one receiver (ours)."""
 
 READING: Final = 6
-"""Chunks of answers that a runtime has asked for, and that have not come (ours)."""
+"""Chunks of answers that a runtime has requested and not received yet (ours)."""
 
 PEER_READING: Final = 2
-"""Chunks of answers that one hyperty has asked for, and that have not come (ours)."""
+"""Chunks of answers that one hyperty has requested and not received yet (ours)."""
 
 SENDING: Final = 16
 """Transfers from a runtime at once; more wait for their turn (ours)."""
@@ -55,7 +56,7 @@ ALL_BODIES: Final = 16
 """Bodies of the greatest size that a runtime has in memory for all peers (ours)."""
 
 TRANSFER_SILENCE: Final = limits.REPLY_TIMEOUT
-"""Seconds without a chunk after which a body on its way is given up, as its sender does (ours)."""
+"""Seconds without a chunk after which both ends abandon a transfer (ours)."""
 
 HELD_SILENCE: Final = 2 * limits.REPLY_TIMEOUT
 """Seconds after which the body of an answer that nobody reads is forgotten (ours)."""
@@ -68,16 +69,17 @@ CHUNK_SECONDS: Final = TRANSFER_TIMEOUT / (TRANSFER_BYTES // CHUNK_BYTES)
 its peer may be silent is given up."""
 
 TRANSFER_RETRY: Final = 0.5
-"""Seconds until a transfer that found no room is offered again (ours)."""
+"""Seconds until a transfer that was refused for lack of memory is offered again (ours)."""
 
 ARRIVING_TURN: Final = 4 * TRANSFER_RETRY
-"""Seconds for which a peer that found no room, and does not ask again, keeps its turn (ours)."""
+"""Seconds for which a refused peer that does not ask again keeps its position in the queue (ours).
+"""
 
 ARRIVING_TURNS: Final = 1024
-"""Peers that have a turn (ours)."""
+"""Peers in the queue for transfers (ours)."""
 
 BESIDE_TEXT: Final = 512
 """Characters of the `resource` of a body in chunks, which stands beside each of them (ours)."""
 
 TRANSFER_PATIENCE: Final = 4 * limits.REPLY_TIMEOUT
-"""Seconds for which it is offered again; then its message is refused (ours)."""
+"""Seconds for which a refused transfer is offered again; then its message is refused (ours)."""

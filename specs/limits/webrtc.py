@@ -18,14 +18,14 @@ CHANNEL_MESSAGE: Final = 16_384
 """Bytes of one message of a data channel: what all browsers take (RFC 8831 section 6.6)."""
 
 CHANNEL_WINDOW: Final = 524_288
-"""Bytes on a data channel that the receiver has not taken: two frames (ours)."""
+"""Bytes sent on a data channel that the receiver has not read yet: two frames (ours)."""
 
 CHANNEL_FRAMES: Final = 8192
-"""Frames on a data channel that the receiver has not taken: as many of 64 bytes, less than any
-message has, fill the window (ours)."""
+"""Frames sent on a data channel that the receiver has not read yet: as many frames of 64 bytes,
+less than any message has, fill the window (ours)."""
 
 CHANNEL_CREDIT: Final = 131_072
-"""Bytes that are taken before the sender gets to know: a quarter of the window (ours)."""
+"""Bytes that are read before the sender gets an acknowledgement: a quarter of the window (ours)."""
 
 CHANNEL_BUFFER: Final = 262_144
 """Bytes that wait in the stack of WebRTC to be sent: one frame (ours)."""

@@ -1,1 +1,1 @@
-"""Fields, shapes and rules of bodies, and JSON Schemas made from them."""
+"""Definition of body classes: fields, shapes of values, and rules between fields."""

@@ -1,10 +1,10 @@
-"""Fields of bodies: names on the wire, permitted values, and rules between fields.
+"""Definition of body classes: names of fields on the wire, permitted values, rules between fields.
 
-A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its annotations define the
-values of its fields; no instance can have others, from Python or from JSON.
+A body class is `@attrs.frozen(slots=True, field_transformer=add_checks)`. Its annotations define
+the permitted values of its fields, which are checked when an instance is made.
 
-Rules are data, for constructors and JSON Schemas alike. They name fields as in Python; a field of a
-part by its path, `params.token`.
+Rules are data, from which both the checks of instances and the JSON Schemas are made. They name
+fields as in Python, and a field of an object within the body by its path, `params.token`.
 """
 
 from collections.abc import Callable
@@ -24,19 +24,19 @@ WIRE: Final = "wire"
 """Metadata key for a field's name on the wire."""
 
 SHAPE: Final = "shape"
-"""Metadata key for a field's shape."""
+"""Metadata key for the shape of a field, which defines its permitted values."""
 
 Address: TypeAlias = Annotated[str, shape.Address()]
-"""An address: other texts are refused, aliases are made canonical (N12)."""
+"""Type of a field for an address: other texts are refused, aliases are made canonical (N12)."""
 
 Addresses: TypeAlias = Annotated[tuple[Address, ...], Size(1)]
-"""Addresses, at least one."""
+"""Type of a field for a list of addresses with at least one element."""
 
 Filled: TypeAlias = Annotated[str, shape.Text(least=1)]
-"""Text that is not empty."""
+"""Type of a field for a text that is not empty."""
 
 Names: TypeAlias = tuple[Filled, ...]
-"""A list of names; it may be empty."""
+"""Type of a field for a list of names, which may be empty."""
 
 _SURE_OF: Final = {shape.Text(): frozenset[type[object]]({str}), shape.Anything(): SURE}
 
@@ -44,7 +44,7 @@ _Fields: TypeAlias = list["attrs.Attribute[object]"]
 
 
 def wire(name: str) -> dict[str, str]:
-    """Return the metadata of a field that has another name on the wire."""
+    """Return the metadata for a field whose name on the wire differs from that in Python."""
     return {WIRE: name}
 
 
@@ -54,7 +54,10 @@ def wire_name(field: "attrs.Attribute[object]") -> str:
 
 
 def wire_path(kind: type[object], path: str) -> str:
-    """Return the wire path to a field of a part, such as `params.runtime_url`."""
+    """Return the path of a field with names on the wire: `params.runtimeURL`.
+
+    The given path has names in Python, such as `params.runtime_url`.
+    """
     names = []
     inside: type[object] = kind
     for name in path.split("."):
@@ -66,18 +69,18 @@ def wire_path(kind: type[object], path: str) -> str:
 
 
 def shape_at(field: "attrs.Attribute[object]") -> Shape:
-    """Return the shape of a field of a body class."""
+    """Return the shape of a field, which defines and checks the permitted values."""
     field_shape: Shape = field.metadata[SHAPE]
     return field_shape
 
 
 def is_required(field: "attrs.Attribute[object]") -> bool:
-    """Return whether a field must be given."""
+    """Return whether a field has no default, and so must be present in a body."""
     return field.default is attrs.NOTHING
 
 
 def add_checks(kind: type[object], fields: _Fields) -> _Fields:
-    """Make every instance of a class check its fields and its rules.
+    """Make every new instance of a body class check its fields and its rules (for attrs).
 
     Raises:
         SpecError: An annotation does not say what its field holds.
@@ -113,7 +116,7 @@ def add_checks(kind: type[object], fields: _Fields) -> _Fields:
 
 
 def _check_of(holds: Shape) -> tuple[Shape, frozenset[type[object]]]:
-    """Return the shape of a present field, and the types of values that need no check."""
+    """Return the shape that checks a present value, and the types whose values need no check."""
     if isinstance(holds, shape.Maybe):
         return holds.of, _check_of(holds.of)[1] | {type(None)}
     return holds, _SURE_OF.get(holds, frozenset())
@@ -126,7 +129,7 @@ K = TypeVar("K", bound=type[object])
 
 @attrs.frozen(slots=True)
 class OneOf:
-    """The rule that exactly one of two fields is given."""
+    """Rule that exactly one of two fields of a body must be present."""
 
     first: str
     second: str
@@ -142,7 +145,7 @@ class OneOf:
 
 @attrs.frozen(slots=True)
 class Needs:
-    """The rule that a field requires another one."""
+    """Rule that a body with one field must contain another field, too."""
 
     field: str
     needed: str
@@ -158,7 +161,7 @@ class Needs:
 
 @attrs.frozen(slots=True)
 class WordNeeds:
-    """The rule that certain words of a field require another field.
+    """Rule that a body with certain words in one field must contain another field, too.
 
     Attributes:
         code: Code of the answer if the rule is broken.
@@ -179,7 +182,7 @@ class WordNeeds:
 
 @attrs.frozen(slots=True)
 class ObjectUnless:
-    """The rule that a field of free JSON is an object or absent, unless another field is given."""
+    """Rule that a field of any JSON must be an object, unless another field is present."""
 
     field: str
     other: str
@@ -198,7 +201,7 @@ Rule: TypeAlias = OneOf | Needs | WordNeeds | ObjectUnless
 
 
 def obeys(*rules: Rule) -> Callable[[K], K]:
-    """Return a decorator, used below `attrs.frozen`, that adds rules to a body class."""
+    """Return a decorator that adds rules to a body class; write it below `attrs.frozen`."""
 
     def give(kind: K) -> K:
         setattr(kind, _RULES, rules)
@@ -208,10 +211,10 @@ def obeys(*rules: Rule) -> Callable[[K], K]:
 
 
 def rules_of(kind: type[object]) -> tuple[Rule, ...]:
-    """Return the rules of a body class."""
+    """Return the rules that were added to a body class by `obeys`."""
     rules: tuple[Rule, ...] = getattr(kind, _RULES, ())
     return rules
 
 
 _value_at: Final = lru_cache(maxsize=None)(attrgetter)
-"""Returns the getter of the field at a path."""
+"""Returns a function that reads the field at a path from a body."""

@@ -1,4 +1,4 @@
-"""The limits and closed vocabularies as an ES module, for the browser runtime.
+"""Generator of an ES module with the limits and closed vocabularies, for the browser runtime.
 
 Each constant is an export of its own, so that a bundle contains only the ones it uses.
 """
@@ -19,7 +19,7 @@ _MODULES: Final = (protocol, bus, p2p, sync, transfer, webrtc, node, group)
 
 
 def constants() -> str:
-    """Return the text of the module."""
+    """Return the text of the ES module `constants.js`."""
     lines = [f"export const MAX_ADDRESS = {MAX_ADDRESS};"]
     lines += [line for module in _MODULES for line in _numbers(module)]
     words = {

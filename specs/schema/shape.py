@@ -1,10 +1,10 @@
-"""Shapes: the permitted values of a field, read once from its annotation.
+"""Shapes: definitions of the permitted values of a field, made from the annotation of the field.
 
-A shape checks a value when a body is made, and the JSON Schema of the field is generated from it:
-there is no second definition of a field's values.
+A shape checks a value when a body is made. The JSON Schema of the field is generated from the same
+shape.
 
-`Annotated[str, Word(Operation)]` contains its shape; from a plain annotation (`str`, `tuple[str,
-...]`, a body class, free JSON) the shape is derived.
+An annotation such as `Annotated[str, Text(least=1)]` contains the shape; from a plain annotation
+(`str`, `tuple[str, ...]`, a body class, any JSON) the shape is derived.
 """
 
 import re
@@ -22,10 +22,10 @@ from specs.limits.protocol import MAX_LIST
 from specs.reply_code import Code
 
 END: Final = r"$(?!\n)"
-"""The end of a pattern; Python's `$` alone would let a line end pass, unlike JSON Schema's."""
+"""End of a regular expression; Python's `$` alone would permit a newline, unlike JSON Schema's."""
 
 SHOWN: Final = 40
-"""Largest number of characters of a wrong value in a refusal."""
+"""Largest number of characters of a wrong value that a refusal quotes."""
 
 
 _canonical: Final = lru_cache(maxsize=4096)(canonical)
@@ -33,10 +33,10 @@ _canonical: Final = lru_cache(maxsize=4096)(canonical)
 
 @attrs.frozen(slots=True)
 class Anything:
-    """Free JSON of any type."""
+    """Shape of a field for any JSON value."""
 
     def check(self, value: object, where: str) -> object:
-        """Refuse a value that is no JSON: it could not be sent unchanged."""
+        """Refuse a value that is no JSON, and so could not be sent unchanged."""
         if not is_json(value):
             raise BadMessageError(f"{where} must be JSON, not {describe_value(value)}")
         return value
@@ -44,10 +44,10 @@ class Anything:
 
 @attrs.frozen(slots=True)
 class Free:
-    """A JSON object with keys of its own."""
+    """Shape of a field for a JSON object with any keys."""
 
     def check(self, value: object, where: str) -> object:
-        """Refuse a value that is no object; its contents are free JSON."""
+        """Refuse a value that is no JSON object."""
         if not isinstance(value, dict):
             raise BadMessageError(f"{where} must be an object, not {describe_value(value)}")
         if not is_json(value):
@@ -57,12 +57,12 @@ class Free:
 
 @attrs.frozen(slots=True)
 class Text:
-    """Text.
+    """Shape of a field for a text, which may have a minimum length and a pattern.
 
     Attributes:
-        least: Least number of characters.
-        pattern: Its pattern, a regular expression that JSON Schema knows.
-        meaning: The pattern in words: "must be ...".
+        least: Minimum number of characters.
+        pattern: Regular expression for the text, in the syntax of JSON Schema.
+        meaning: The pattern in words, as the end of the sentence "The field must be ...".
     """
 
     least: int = 0
@@ -70,7 +70,7 @@ class Text:
     meaning: str = ""
 
     def check(self, value: object, where: str) -> object:
-        """Refuse a value that is no text of this kind."""
+        """Refuse a value that is no text, is too short, or does not match the pattern."""
         if not isinstance(value, str):
             raise BadMessageError(f"{where} must be text, not {describe_value(value)}")
         if len(value) < self.least:
@@ -82,7 +82,7 @@ class Text:
 
 @attrs.frozen(slots=True)
 class Address:
-    """An address, kept as its canonical text (N12)."""
+    """Shape of a field for an address, which is stored as its canonical text (N12)."""
 
     def check(self, value: object, where: str) -> object:
         """Return the canonical text of an address."""
@@ -96,7 +96,7 @@ class Address:
 
 @attrs.frozen(slots=True)
 class Word:
-    """A word of a closed vocabulary.
+    """Shape of a field for a word of a closed vocabulary.
 
     Attributes:
         words: The vocabulary.
@@ -115,7 +115,7 @@ class Word:
 
 @attrs.frozen(slots=True)
 class Whole:
-    """A whole number between two limits, both allowed; JSON may write it `2.0`."""
+    """Shape of a field for a whole number from `least` to `most`; JSON may write `2.0` for 2."""
 
     least: int
     most: int
@@ -131,7 +131,7 @@ class Whole:
 
 @attrs.frozen(slots=True)
 class Number:
-    """A number between two limits, both allowed."""
+    """Shape of a field for a number from `least` to `most`."""
 
     least: float
     most: float
@@ -145,7 +145,7 @@ class Number:
 
 @attrs.frozen(slots=True)
 class Truth:
-    """True or false, or only one of the two."""
+    """Shape of a field for true or false, or for only one of them (`only`)."""
 
     only: bool | None = None
 
@@ -160,12 +160,12 @@ class Truth:
 
 @attrs.frozen(slots=True)
 class Part:
-    """An object of another body class."""
+    """Shape of a field for an object that has a body class of its own (`kind`)."""
 
     kind: type[attrs.AttrsInstance]
 
     def check(self, value: object, where: str) -> object:
-        """Refuse a value that is not of the class; JSON is converted before."""
+        """Refuse a value that is no instance of the class; JSON must be converted before."""
         if isinstance(value, self.kind):
             return value
         if isinstance(value, dict):
@@ -175,7 +175,7 @@ class Part:
 
 @attrs.frozen(slots=True)
 class Size:
-    """The number of elements of a list, for the annotation of a tuple."""
+    """Permitted number of elements of a list, for the annotation of a tuple."""
 
     least: int
     most: int = MAX_LIST
@@ -183,13 +183,13 @@ class Size:
 
 @attrs.frozen(slots=True)
 class Many:
-    """A list, which is a tuple in the class."""
+    """Shape of a field for a list, whose elements have the shape `of`; in Python a tuple."""
 
     of: "Shape"
     size: Size = Size(0)
 
     def check(self, value: object, where: str) -> object:
-        """Return the elements as a tuple, each checked."""
+        """Check each element, and return the elements as a tuple."""
         if not isinstance(value, list | tuple):
             raise BadMessageError(f"{where} must be a list, not {describe_value(value)}")
         self.measure(len(value), where)
@@ -203,7 +203,7 @@ class Many:
             raise
 
     def measure(self, length: int, where: str) -> None:
-        """Refuse a list of a length that is not allowed."""
+        """Refuse a list that is too long or too short."""
         bound = max(MAX_LIST, self.size.most)
         if length > bound:
             raise BadMessageError(f"{where} lists more than {bound}", Code.TOO_LARGE)
@@ -215,19 +215,19 @@ class Many:
 
 @attrs.frozen(slots=True)
 class Maybe:
-    """A value that may be absent; `null` counts as absent."""
+    """Shape of a field that may be absent or null; a present value has the shape `of`."""
 
     of: "Shape"
 
     def check(self, value: object, where: str) -> object:
-        """Check a present value."""
+        """Check a value by the shape `of`, unless it is None."""
         return None if value is None else self.of.check(value, where)
 
 
 Shape: TypeAlias = (
     Anything | Free | Text | Address | Word | Whole | Number | Truth | Part | Many | Maybe
 )
-"""Any shape of a field."""
+"""All kinds of shapes of fields."""
 
 _MARKS: Final = (Text, Address, Whole, Number)
 _UNIONS: Final = (UnionType, Union)
@@ -235,11 +235,10 @@ _PLAIN: Final[dict[object, Shape]] = {str: Text(), bool: Truth()}
 
 
 def shape_of(annotation: object) -> Shape:
-    """Return the shape of an annotation.
+    """Return the shape that the annotation of a field defines.
 
     Raises:
-        SpecError: It says nothing that a body could hold; a number, for example,
-            needs its limits.
+        SpecError: The annotation is of no known form; a number, for example, needs its limits.
     """
     origin, args = get_origin(annotation), get_args(annotation)
     if origin is Annotated:
@@ -276,7 +275,7 @@ def _simple(annotation: object) -> Shape:
 
 
 def describe_value(value: object) -> str:
-    """Return a wrong value in words, for a refusal."""
+    """Return a short text about a wrong value, for the reason of a refusal."""
     if isinstance(value, dict) or attrs.has(type(value)):
         return "an object"
     if isinstance(value, list | tuple):
@@ -285,7 +284,7 @@ def describe_value(value: object) -> str:
 
 
 def within(value: float, limits: Whole | Number, where: str) -> float:
-    """Refuse a number beyond its limits."""
+    """Return a number within the limits of a shape; refuse any other number."""
     if not limits.least <= value <= limits.most:
         raise BadMessageError(f"{where} must be >= {limits.least} and <= {limits.most}")
     return value

@@ -1,4 +1,4 @@
-"""The store that the nodes of one domain share: rows, leases, watches, payloads between nodes.
+"""Engines: stores that the nodes of one domain share, which also send payloads between nodes.
 
-`contract.Engine` is the contract; `memory` keeps it in one process.
+`contract.Engine` is the interface; `memory` implements it in one process, `nats` by NATS servers.
 """

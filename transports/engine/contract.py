@@ -1,8 +1,8 @@
-"""The contract of the store that the nodes of one domain share.
+"""The interface of an engine: the store that the nodes of one domain share.
 
-An engine stores rows. A write may name the revision that its row must have (compare and set), and
-may give the row an expiry (a lease). A watch follows rows. A payload goes from node to node. A log
-stores entries until they are acknowledged. Nothing here knows sessions, addresses or messages.
+An engine stores rows, which are keys with values. A write may name the revision that its row must
+have (compare and set), and may give the row an expiry (a lease). A watch reports changes of rows. A
+payload is sent from node to node. A log is a queue that stores entries until they are acknowledged.
 
 ProtoflyError
 └─ EngineError
@@ -28,11 +28,11 @@ from transports.sockets import open_background
 
 @attrs.frozen(slots=True)
 class Row:
-    """One version of a row.
+    """One version of a row (a key and its value) in an engine.
 
     Attributes:
         key: Key of the row: segments separated by `/`, each any text.
-        value: Value of the row; None: it was deleted, or its lease has expired.
+        value: Value of the row; None: the row was deleted, or its lease has expired.
         revision: Number of this version. It grows over all rows of an engine, also after the engine
             has returned empty.
     """
@@ -44,11 +44,11 @@ class Row:
 
 @attrs.frozen(slots=True)
 class Current:
-    """Marker in a watch: all rows at the begin of the watch, or of its restart, were reported."""
+    """Event of a watch: all rows that existed when the watch began, or restarted, were reported."""
 
 
 Seen: TypeAlias = Row | Current
-"""One event of a watch."""
+"""One event of a watch: a changed row, or the marker `Current`."""
 
 
 def _is_key(instance: object, attribute: object, value: str) -> None:
@@ -73,14 +73,14 @@ def _lasts(instance: object, attribute: object, value: float | None) -> None:
 
 @attrs.frozen(slots=True)
 class Put:
-    """One write.
+    """One write or deletion of a row.
 
     Attributes:
         key: Key of the row.
         value: The new value; None: delete the row. To delete a missing row is no error.
         expected: Revision that the row must have now; 0: there must be no row; None: any.
         lasts: Seconds after which the row expires, at the earliest; None: never. Another write to
-            the row replaces this, too.
+            the row replaces this expiry.
 
     Raises:
         ValueError: A value is beyond its limit.
@@ -102,7 +102,7 @@ def _is_entry(instance: object, attribute: object, value: bytes) -> None:
 
 @attrs.frozen(slots=True)
 class Append:
-    """One addition to a log.
+    """A request to add an entry to a log.
 
     Attributes:
         log: Name of the log, of the form of a key; the log exists from its first entry on.
@@ -117,7 +117,7 @@ class Append:
 
     @property
     def units(self) -> int:
-        """Units of the log that the entry occupies."""
+        """Number of units of the log's space that the entry occupies."""
         return max(1, -(-len(self.payload) // engine.LOG_UNIT))
 
 
@@ -137,16 +137,16 @@ class Entry:
 
 
 Reached: TypeAlias = tuple[str, int]
-"""A log, and a position that it has reached."""
+"""The name of a log, and the position of its last entry."""
 
 
 @attrs.frozen(slots=True)
 class Health:
-    """Whether the engine answers this handle.
+    """State of the connection between a handle and its engine.
 
     Attributes:
         is_up: Whether the engine answers.
-        problem: The reason why it does not, as half a sentence; else empty.
+        problem: The reason why the engine does not answer, as half a sentence; else empty.
     """
 
     is_up: bool
@@ -155,12 +155,12 @@ class Health:
 
 @attrs.define(slots=True)
 class Counts:
-    """Counts of a handle since it was opened.
+    """Counts of failures of a handle since the handle was opened.
 
     Attributes:
         outages: How often the connection to the engine was lost.
         unsure: Payloads published shortly before such a loss: each may have arrived or not.
-        refused: Operations that the engine did not permit; it does not say which.
+        refused: Number of operations that the engine did not permit.
     """
 
     outages: int = 0
@@ -169,7 +169,7 @@ class Counts:
 
 
 Lose: TypeAlias = Callable[[bytes], None]
-"""Called with a payload that is dropped."""
+"""Type of a function that is called with each payload that is dropped."""
 
 
 class EngineError(ProtoflyError):
@@ -231,7 +231,7 @@ class Engine(ABC):
     A handle reconnects by itself after an outage. Several tasks may call all methods at a time.
 
     Attributes:
-        counts: Counts of losses.
+        counts: Counts of failures.
     """
 
     def __init__(self) -> None:
@@ -373,7 +373,7 @@ class Engine(ABC):
     def follow_logs(
         self,
     ) -> AbstractAsyncContextManager[trio.MemoryReceiveChannel[Sequence[Reached]]]:
-        """Follow which logs get entries, without their payloads.
+        """Report which logs get entries, and the positions of the entries, but not their payloads.
 
         The position of the last entry of each log comes first, then new positions, in order; of
         several entries of a log that the reader has not read, only the last one is reported. After
@@ -397,7 +397,7 @@ class Engine(ABC):
     @property
     @abstractmethod
     def health(self) -> Health:
-        """The health of the engine, as far as the handle knows."""
+        """The present state of the connection to the engine."""
 
     @abstractmethod
     async def health_changed(self) -> Health:
@@ -425,13 +425,13 @@ def check_payloads(payloads: Sequence[bytes]) -> None:
         raise ValueError(f"a payload has at most {engine.PUBLISHED_BYTES} bytes, not {largest}")
 
 
-# Events that the reader of a channel has not read yet, for all engines.
+# Queues of events and payloads that the reader of a channel has not read yet, for all engines.
 
 Item = TypeVar("Item")
 
 
 class Bell:
-    """Wake a task that waits."""
+    """Signal that wakes one waiting task, and is not lost if no task waits yet."""
 
     __slots__ = ("_event",)
 
@@ -449,7 +449,7 @@ class Bell:
 
 
 class Due(ABC, Generic[Item]):
-    """The events that a reader has not read yet."""
+    """Base of queues of events that the reader of a channel has not read yet."""
 
     def __init__(self) -> None:
         self.bell: Final = Bell()
@@ -460,7 +460,7 @@ class Due(ABC, Generic[Item]):
 
 
 class Inbox(Due[bytes]):
-    """Payloads, within bounds.
+    """Bounded queue of the payloads that a node has received and not read yet.
 
     Args:
         node: Name of the receiving node.
@@ -496,7 +496,7 @@ class Inbox(Due[bytes]):
 async def open_feed(
     run: Callable[[trio.MemorySendChannel[Sequence[Item]]], Awaitable[object]],
 ) -> AsyncIterator[trio.MemoryReceiveChannel[Sequence[Item]]]:
-    """Open a channel that a task fills with a batch whenever its reader is ready."""
+    """Open a channel, and run a task that fills the channel while the context is open."""
     send, receive = trio.open_memory_channel[Sequence[Item]](0)
     with receive:
         async with open_background() as nursery:

@@ -1,6 +1,6 @@
-"""An engine in memory, for several nodes in one process, with faults on demand.
+"""An engine in memory, for several nodes in one process, with faults on demand, for tests.
 
-It depends on the clock of Trio only, so that a run with the same order of tasks is the same run.
+All times come from Trio's clock, so that runs with the same order of tasks have the same results.
 """
 
 import itertools
@@ -24,7 +24,7 @@ _Outcome = TypeVar("_Outcome")
 
 
 class _Watch(contract.Due[contract.Seen]):
-    """The unread changes of rows; the last version of each row."""
+    """Queue of the changed rows that a watch has not reported yet: the last version of each."""
 
     def __init__(self, prefix: str, rows: Iterable[contract.Row]) -> None:
         super().__init__()
@@ -41,7 +41,7 @@ class _Watch(contract.Due[contract.Seen]):
             self.bell.ring()
 
     def begin_again(self) -> None:
-        """Report `Current` again, after an outage."""
+        """Let the watch report `Current` once more, after an outage."""
         self._owes_current = True
         self.bell.ring()
 
@@ -56,7 +56,7 @@ class _Watch(contract.Due[contract.Seen]):
 
 
 class _LogNews(contract.Due[contract.Reached]):
-    """The logs with unread entries; the last position of each log."""
+    """Queue of the logs with entries that were not reported yet: the last position of each."""
 
     def __init__(self, entries: Iterable[contract.Entry]) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class _LogNews(contract.Due[contract.Reached]):
 
 @attrs.define(slots=True)
 class _Faults:
-    """Faults of a handle, or of the store for all handles.
+    """Injected faults of a handle's connection, or of the store for all handles.
 
     Attributes:
         is_down: Whether the store cannot be reached.
@@ -95,7 +95,7 @@ class _Faults:
 
 
 class MemoryEngine(contract.Engine):
-    """A handle of a store in memory.
+    """A handle of a store in memory: the engine for one node.
 
     Attributes:
         faults: Faults of its connection to the store; `MemoryStore` changes them.
@@ -298,7 +298,7 @@ class MemoryEngine(contract.Engine):
 
 @attrs.define(slots=True)
 class _Log:
-    """Entries of a log, oldest first, each with its units and the time at which it goes."""
+    """Entries of a log, oldest first, each with its units of space and the time of its expiry."""
 
     entries: deque[tuple[contract.Entry, int, float]] = attrs.field(factory=deque)
     units: int = 0
@@ -316,7 +316,7 @@ class _Log:
 class MemoryStore:
     """Rows in memory, shared by the handles that the store opens.
 
-    Faults apply to one handle, or to all if none is named; they stay until they are ended.
+    Faults apply to one handle, or to all if none is named, and last until they are ended.
 
     Attributes:
         faults: Faults of all handles.
@@ -367,15 +367,18 @@ class MemoryStore:
         self.start()
 
     def slow(self, delay: float, engine: MemoryEngine | None = None) -> None:
-        """Set the duration of each request; beyond `ENGINE_TIMEOUT` writes fail, and come late."""
+        """Set the duration of each request; beyond `ENGINE_TIMEOUT` requests fail.
+
+        Their writes are still made after the delay.
+        """
         self._faults(engine).delay = delay
 
     def answer_no_more(self, count: int, engine: MemoryEngine | None = None) -> None:
-        """Make the next calls of `put_all` or `append_all`, but lose their answers."""
+        """Execute the next calls of `put_all` or `append_all`, but lose their answers."""
         self._faults(engine).unanswered = count
 
     def swallow(self, count: int, engine: MemoryEngine | None = None) -> None:
-        """Lose the next writes, so that they look like those of `answer_no_more`."""
+        """Lose the next calls of `put_all` or `append_all`: no write, and no answer."""
         self._faults(engine).swallowed = count
 
     def _faults(self, engine: MemoryEngine | None) -> _Faults:
@@ -388,7 +391,7 @@ class MemoryStore:
     # --- rows -----------------------------------------------------------------------------------
 
     def row(self, key: str) -> contract.Row | None:
-        """Return a row; None: there is none."""
+        """Return the row with a key; None: there is none."""
         return self._rows.get(key)
 
     def rows(self, prefix: str = "") -> list[contract.Row]:
@@ -397,7 +400,7 @@ class MemoryStore:
         return sorted(rows, key=lambda row: row.revision)
 
     def write(self, puts: Sequence[contract.Put]) -> Sequence[contract.Written]:
-        """Write rows, each for itself; see `Engine.put_all`."""
+        """Write rows, each independently of the others; see `Engine.put_all`."""
         return tuple(self._write(put) for put in puts)
 
     def _write(self, put: contract.Put) -> contract.Written:
@@ -422,13 +425,13 @@ class MemoryStore:
         return row.revision
 
     def publish(self, node: str, payloads: Sequence[bytes]) -> None:
-        """Deliver payloads to the inboxes of a node that can be reached."""
+        """Deliver payloads to the inboxes of a node, except on handles with a broken connection."""
         for payload in payloads:
             for handle in self._handles:
                 handle.take_payload(node, payload)
 
     def append(self, appends: Sequence[contract.Append]) -> Sequence[contract.Appended]:
-        """Add entries to logs, each for itself; see `Engine.append_all`."""
+        """Add entries to logs, each independently of the others; see `Engine.append_all`."""
         return tuple(self._append(each) for each in appends)
 
     def _append(self, append: contract.Append) -> contract.Appended:
@@ -471,7 +474,7 @@ class MemoryStore:
                 del self._logs[name]
 
     def do_later(self, delay: float, call: Callable[[], object]) -> None:
-        """Make a call after a delay, unless the store is down then."""
+        """Call a function after a delay, unless the store is down at that time."""
         self._nursery.start_soon(self._do_later, delay, call)
 
     async def _do_later(self, delay: float, call: Callable[[], object]) -> None:
@@ -494,7 +497,7 @@ class MemoryStore:
 
 @asynccontextmanager
 async def open_memory_store() -> AsyncIterator[MemoryStore]:
-    """Open a store without rows, whose leases end while the context is open."""
+    """Open an empty store; while the context is open, rows with leases expire in time."""
     async with open_background() as nursery:
         store = MemoryStore(nursery)
         nursery.start_soon(store.run)

@@ -1,8 +1,8 @@
-"""The engine over NATS with JetStream.
+"""The engine that stores its rows and logs in NATS servers with JetStream.
 
-Rows are the last messages of the subjects of a stream, which the tools of NATS show as a key-value
-bucket. A write that expects a revision is one that expects the last message of its subject; leases
-are messages with an end. Payloads between nodes are plain messages.
+A row is the last message of a subject in a stream, which the tools of NATS show as a key-value
+bucket. A write that expects a revision is a message that expects the last message of its subject;
+a lease is a message with a time to live. Payloads between nodes are plain messages.
 """
 
 import itertools
@@ -27,11 +27,11 @@ _CONFLICTS: Final = (10071, 10164)
 _LOG_FULL: Final = "per subject"
 """Part of the error text when a subject has reached its limit of messages."""
 _NO_RESPONDERS: Final = b"NATS/1.0 503"
-"""Begin of the headers of an answer when there is no subscriber."""
+"""Beginning of the headers of NATS's answer to a message that has no subscriber."""
 
 
 class NatsEngine(contract.Engine):
-    """A handle of the rows of a group; made by `open_engine`."""
+    """The engine of one node, over NATS; made by `open_engine`."""
 
     def __init__(self, terms: Terms, group: str) -> None:
         super().__init__()
@@ -56,7 +56,7 @@ class NatsEngine(contract.Engine):
         return None if row is None or row.value is None else row
 
     async def _read_stored(self, keys: Sequence[str]) -> Sequence[contract.Row | None]:
-        """Return rows, and the marks of deleted ones.
+        """Return the rows with these keys, and markers (without value) of deleted rows.
 
         Raises:
             EngineDownError: JetStream does not answer.
@@ -73,11 +73,11 @@ class NatsEngine(contract.Engine):
 
     @staticmethod
     def _stored_in(stream: str) -> bytes:
-        """Return the subject for requests to the leader of a stream."""
+        """Return the subject for requests that read a message of a stream from its leader."""
         return f"$JS.API.STREAM.MSG.GET.{stream}".encode()
 
     def _read_message(self, answer: Delivery | Missing) -> nats_rows.StoredMessage | None:
-        """Return a message of a stream; None: there is none.
+        """Return the stored message in an answer of JetStream; None: there is none.
 
         Raises:
             EngineDownError: JetStream does not answer.
@@ -115,13 +115,15 @@ class NatsEngine(contract.Engine):
         expected: list[int | None],
         written: list[contract.Written],
     ) -> Sequence[int]:
-        """Read the rows of conflicts; return the writes that only met the mark of a deletion.
+        """Read the present rows for conflicting writes; return the indices of writes to repeat.
+
+        A write that expects no row conflicts with the marker of a deleted row: it is repeated.
 
         Args:
             puts: All writes.
             conflicts: Indices of the conflicting writes.
-            expected: Expected revision of each; set to that of the mark for the returned writes.
-            written: Outcome of each; set to the present row for the other conflicts.
+            expected: Expected revision of each write; updated for the writes to repeat.
+            written: Outcome of each write; updated with the present row for the other conflicts.
         """
         try:
             rows = await self._read_stored([puts[at].key for at in conflicts])
@@ -163,7 +165,7 @@ class NatsEngine(contract.Engine):
     def _number(
         self, answer: Delivery | Missing
     ) -> int | tuple[int, str] | contract.EngineDownError:
-        """Return the number of a message that was sent to a stream, or the error."""
+        """Return the number in the stream that an answer of JetStream states, or the error."""
         if isinstance(answer, Missing):
             return self._no_answer(answer)
         if answer.headers.startswith(_NO_RESPONDERS):
@@ -321,7 +323,7 @@ class NatsEngine(contract.Engine):
 
 @asynccontextmanager
 async def open_engine(terms: Terms, group: str) -> AsyncIterator[NatsEngine]:
-    """Open a handle of the rows of a group; it connects by itself, now or later.
+    """Open the engine of one node; it connects to the servers by itself, now or later.
 
     Args:
         terms: Servers and credentials.

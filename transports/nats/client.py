@@ -19,23 +19,23 @@ from transports.nats.connection import NatsConnection, Terms, cut, dial_server
 from transports.socket_link import RawLink
 
 Take: TypeAlias = Callable[[wires.Delivery | None], None]
-"""Receives a message of a subscription, without waiting; None: the connection was lost."""
+"""Type of functions that process a message of a subscription; None: the connection was lost."""
 
 
 class Missing(Enum):
-    """The reason why a request has no answer."""
+    """Reasons why a request has no answer: certainly not sent, or outcome unknown."""
 
     UNSENT = "it was not sent"
     UNKNOWN = "no answer came"
 
 
 _ANSWERS: Final = 1
-"""Number of the subscription to answers."""
+"""Number of the subscription by which the client receives the answers to its requests."""
 
 
 @attrs.frozen(slots=True)
 class Request:
-    """A message that is answered.
+    """A message to a NATS subject that expects an answer.
 
     Attributes:
         subject: Subject of the message.
@@ -49,7 +49,7 @@ class Request:
 
 
 class _Batch:
-    """Requests that were sent together, and their answers."""
+    """Group of requests that were sent together, with the answers received so far."""
 
     __slots__ = ("answers", "is_over", "missing")
 
@@ -68,11 +68,11 @@ class _Batch:
 
 
 class NatsClient:
-    """Publish, subscribe and send requests; do nothing without a connection.
+    """Client of a cluster of NATS servers: publishes, subscribes and sends requests.
 
-    Its subscriptions outlive connections. All data written until the writing task runs is sent in
-    one system call, and so is data written while the socket is full, within a limit. Urgent
-    requests overtake waiting data.
+    After a lost connection, the client reconnects and renews its subscriptions. All data written
+    until the writing task runs is sent in one system call, and so is data written while the socket
+    is full, within a limit. Urgent requests overtake waiting data.
 
     Args:
         terms: Servers and credentials.
@@ -148,7 +148,7 @@ class NatsClient:
             self._take_loss(self.problem or "the connection was lost")
 
     async def _read(self, connection: NatsConnection) -> None:
-        """Process the input until the connection ends."""
+        """Process the data from the server until the connection ends."""
         link, wire = connection.link, connection.wire
         try:
             self._take_all(wire.receive(b""))
@@ -192,14 +192,14 @@ class NatsClient:
         return b"".join(taken)
 
     async def _watch_over(self, connection: NatsConnection, scope: trio.CancelScope) -> None:
-        """Ping the server; give up a server that does not answer."""
+        """Send pings, and end the connection if the server does not answer in time."""
         while trio.current_time() < connection.link.heard_at + engine.ENGINE_TIMEOUT:
             self._ping()
             await trio.sleep(engine.NATS_PING)
         scope.cancel()
 
     def _take_loss(self, reason: str) -> None:
-        """Notify all waiting tasks and subscriptions that the server is gone."""
+        """Notify all waiting tasks and subscriptions that the connection is lost."""
         self.problem = reason
         self.unsure += self._published - self._confirmed
         self._published = self._confirmed = 0
@@ -251,7 +251,7 @@ class NatsClient:
     # --- out ------------------------------------------------------------------------------------
 
     def _write(self, pieces: Iterable[bytes]) -> None:
-        """Queue whole lines in order, behind all waiting data."""
+        """Add protocol lines to the end of the queue of data to send."""
         if self._connection is not None:
             for piece in pieces:
                 self._queue.append(piece)
@@ -259,7 +259,7 @@ class NatsClient:
             self._writer.unpark()
 
     def _write_first(self, pieces: Iterable[bytes]) -> None:
-        """Write whole lines in order, before all waiting data: at once, if the link takes some."""
+        """Put protocol lines before all waiting data, and send as much as possible at once."""
         if self._connection is not None:
             first = [*pieces]
             self._queue.extendleft(reversed(first))
@@ -275,7 +275,7 @@ class NatsClient:
         return ponged
 
     async def _has_space(self) -> bool:
-        """Wait, with a timeout, until little data waits; return whether there is space."""
+        """Wait, with a timeout, for space in the queue of data to send; return whether it has."""
         if self.unsent > engine.NATS_UNSENT:
             with trio.move_on_after(engine.ENGINE_TIMEOUT):
                 while True:
@@ -295,7 +295,7 @@ class NatsClient:
                 await ponged.wait()
 
     def subscribe(self, subject: bytes, take: Take) -> int:
-        """Subscribe to a subject, over all connections; return the number of the subscription."""
+        """Subscribe to a subject until `unsubscribe`, also after reconnects; return the number."""
         number = next(self._numbers)
         self._subscriptions[number] = subject, take
         self._write([wires.subscription(number, subject)])

@@ -1,4 +1,4 @@
-"""Connections to NATS servers: dialled, encrypted, authenticated."""
+"""Open connections to NATS servers, with TLS and authentication."""
 
 import re
 import ssl
@@ -30,12 +30,12 @@ _HOST: Final = re.compile(r"[\w.:-]+")
 @final
 @attrs.frozen
 class ServerUrl:
-    """The URL of a server.
+    """The parts of the URL of a NATS server.
 
     Attributes:
         host: Host, which the certificate of the server must name.
         port: Port.
-        is_encrypted: Whether the server must offer TLS; one that requires TLS always gets it.
+        is_encrypted: Whether TLS is required; it is also used if the server requires TLS.
     """
 
     host: str
@@ -69,7 +69,7 @@ class ServerUrl:
 
 @attrs.frozen
 class Terms:
-    """The servers, and how to connect to them.
+    """Settings of a NATS client: servers, name, credentials and TLS.
 
     Attributes:
         servers: Servers of one cluster, tried in turn.
@@ -85,11 +85,11 @@ class Terms:
 
 
 class NatsConnection:
-    """An open connection to a server.
+    """An open connection to a NATS server.
 
     Attributes:
-        link: The byte stream.
-        wire: Parser of the protocol.
+        link: The byte stream to the server.
+        wire: Parser of the server's data.
         server_id: Id of the process of the server.
     """
 
@@ -100,7 +100,7 @@ class NatsConnection:
 
 
 def cut(data: bytes) -> list[bytes]:
-    """Return bytes as frames of a link."""
+    """Divide bytes into pieces that a link accepts as frames."""
     if len(data) <= MAX_FRAME_BYTES:
         return [data]
     return [data[at : at + MAX_FRAME_BYTES] for at in range(0, len(data), MAX_FRAME_BYTES)]
@@ -110,7 +110,7 @@ _trusting_the_system: Final = cache(client_context)
 
 
 async def dial_server(terms: Terms, server: ServerUrl) -> NatsConnection:
-    """Connect to a server; takes at most `ENGINE_TIMEOUT`.
+    """Connect to a NATS server and authenticate, within `ENGINE_TIMEOUT` seconds.
 
     If cancelled, nothing is left open.
 
@@ -150,7 +150,7 @@ async def _dial(terms: Terms, server: ServerUrl) -> NatsConnection:
 
 
 async def _greeting(stream: trio.SocketStream) -> Mapping[str, object]:
-    """Read the greeting of a server, and nothing behind it."""
+    """Read the greeting of a server, and no data after the greeting."""
     data = b""
     while not data.endswith(b"\r\n"):
         more = await stream.receive_some(NATS_LINE)
@@ -192,7 +192,7 @@ def _introduction(terms: Terms, greeting: Mapping[str, object]) -> bytes:
 
 
 async def _wait_for_admission(link: RawLink, wire: wires.Wire, server: ServerUrl) -> None:
-    """Wait for the answer to the first ping; process the lines before it, too."""
+    """Wait for the answer to the first ping, which shows that the server has accepted the login."""
     while True:
         for each in wire.receive(await link.receive()):
             if await _is_admission(link, each, server):

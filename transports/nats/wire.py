@@ -1,4 +1,4 @@
-"""The lines of the NATS client protocol, without input or output.
+"""Parser and encoder of the NATS client protocol, without network input or output.
 
 Source: https://docs.nats.io/reference/reference-protocols/nats-protocol
 """
@@ -21,12 +21,12 @@ from specs.limits.engine import NATS_LINE, NATS_MESSAGE
 
 
 class NatsError(ProtoflyError):
-    """A server cannot be used; the text is the reason, as half a sentence."""
+    """A NATS server cannot be used; the text is the reason, as half a sentence."""
 
 
 @final
 class CredentialsError(PlaceError):
-    """A file of credentials cannot be used."""
+    """A file with the credentials of a NATS user cannot be used."""
 
     summary: ClassVar[str] = "cannot use the credentials in {}"
 
@@ -39,12 +39,13 @@ _STATUS: Final = b"NATS/1.0 "
 _SIGNS: Final = frozenset({b"PING", b"PONG"})
 _TEXTS: Final = frozenset({b"INFO", b"-ERR"})
 _WORDS: Final = {b"MSG": 4, b"HMSG": 5}
-"""Words of a line that begins a message; one more with a subject for answers."""
+"""Number of words in the first line of a message, by its first word; one more with a reply subject.
+"""
 
 
 @attrs.define(slots=True)
 class Delivery:
-    """A message of a subscription.
+    """A message that a NATS server delivers for a subscription.
 
     Attributes:
         subscription: Number of the subscription.
@@ -63,7 +64,7 @@ class Delivery:
 
 @attrs.frozen
 class Line:
-    """A line that delivers nothing.
+    """A line from a NATS server that is no message.
 
     Attributes:
         word: First word: INFO, -ERR, PING or PONG.
@@ -78,13 +79,13 @@ Received: TypeAlias = Delivery | Line
 
 
 class Wire:
-    """Parse the bytes of a server."""
+    """Incremental parser of the bytes that a NATS server sends."""
 
     def __init__(self) -> None:
         self._rest = b""
 
     def receive(self, data: bytes) -> Iterator[Received]:
-        """Yield the messages and lines that the bytes complete; keep the rest.
+        """Parse further bytes; yield the complete messages and lines, and keep the rest.
 
         Raises:
             NatsError: The bytes are not of the protocol, or exceed its limits.
@@ -114,7 +115,10 @@ class Wire:
 
 
 def _sizes(line: bytes) -> tuple[int, int, Delivery]:
-    """Return the number of bytes that follow, that of their headers, and the empty message."""
+    """Parse the first line of a message.
+
+    Return the size of headers and payload, the size of the headers, and the message.
+    """
     words = line.split()
     plain = _WORDS.get(words[0], 0)
     try:
@@ -132,7 +136,7 @@ def _sizes(line: bytes) -> tuple[int, int, Delivery]:
 
 
 def _read(line: bytes) -> Line | None:
-    """Read a line that delivers no message; None: it has no meaning here."""
+    """Parse a line that is no message; None: the line is an acknowledgement (`+OK`)."""
     word, _, rest = line.partition(b" ")
     if line in _SIGNS or word in _TEXTS:
         return Line(word, rest.decode(errors="replace").strip(" '"))
@@ -142,7 +146,7 @@ def _read(line: bytes) -> Line | None:
 
 
 def publication(subject: bytes, payload: bytes, reply: bytes = b"", head: bytes = b"") -> bytes:
-    """Return the bytes that publish a message.
+    """Encode the publication of a message.
 
     Args:
         subject: Subject of the message.
@@ -158,22 +162,22 @@ def publication(subject: bytes, payload: bytes, reply: bytes = b"", head: bytes 
 
 
 def headers(*pairs: tuple[bytes, bytes]) -> bytes:
-    """Encode headers."""
+    """Encode pairs of names and values as the headers of a message."""
     return b"%b\r\n%b\r\n" % (_VERSION, b"".join(b"%b: %b\r\n" % pair for pair in pairs))
 
 
 def subscription(number: int, subject: bytes) -> bytes:
-    """Return the bytes that subscribe to a subject."""
+    """Encode a subscription to a subject, under a number that the client chooses."""
     return b"SUB %b %d\r\n" % (subject, number)
 
 
 def unsubscription(number: int) -> bytes:
-    """Return the bytes that end a subscription."""
+    """Encode the end of the subscription with a number."""
     return b"UNSUB %d\r\n" % number
 
 
 def status(head: bytes) -> int:
-    """Return the status code at the begin of headers; 0: there is none."""
+    """Return the status code at the beginning of a message's headers; 0: there is none."""
     if not head.startswith(_STATUS):
         return 0
     code = head[len(_STATUS) : len(_STATUS) + 3]
@@ -193,7 +197,7 @@ _USER: Final = 20 << 3
 @final
 @attrs.frozen
 class Credentials:
-    """A key that proves the identity of this client.
+    """Credentials of a NATS user: a private key, and an optional statement of the account.
 
     Attributes:
         statement: The statement (JWT) of the account about the user; empty: the server knows the
@@ -206,7 +210,7 @@ class Credentials:
 
     @classmethod
     def load(cls, file: Path) -> Self:
-        """Read a file.
+        """Read the credentials in a file.
 
         Raises:
             CredentialsError: The file cannot be read, or has another form.
@@ -223,7 +227,7 @@ class Credentials:
         return cls(blocks.get("NATS USER JWT", ""), _private(file, seed))
 
     def proof(self, challenge: str) -> dict[str, str]:
-        """Return the fields of a greeting that answer the challenge of a server."""
+        """Return the fields for the client's first message that answer a server's challenge."""
         signed = base64.urlsafe_b64encode(self.key.sign(challenge.encode())).rstrip(b"=").decode()
         if self.statement:
             return {"jwt": self.statement, "sig": signed}

@@ -1,7 +1,8 @@
-"""Data channels within one process, under any clock: negotiated as real ones, without a stack.
+"""Simulated data channels in memory, and the parts of real ones that need no WebRTC library.
 
-An end opens when both ends have the description of the other, one of them knows an address of the
-other, and both descriptions name the right certificates.
+The file contains the settings for the WebRTC process, the flow control on a data channel, and
+channels in memory for tests. A simulated end opens when both ends have the description of the
+other, one of them knows an address of the other, and both descriptions name the right certificates.
 """
 
 import hashlib
@@ -24,7 +25,7 @@ from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import CloseReason, DialError
 from transports.link import ChannelEnd, ChannelTerms, Kind, Link
 
-# The terms of one connection, as they are written to the process of WebRTC.
+# The settings of one connection, as they are written to the WebRTC process.
 
 _URL: Final = re.compile(
     r"(stun|turns?):(?:\[([0-9A-Fa-f:.]{2,45})\]|([A-Za-z0-9.-]{1,253}))(?::([0-9]{1,5}))?"
@@ -36,13 +37,13 @@ _MOST: Final = 65_535
 
 @attrs.frozen(slots=True)
 class WorkerTerms:
-    """The terms of one end of a data channel, as `aiortc` understands them.
+    """Settings for one end of a data channel, as `aiortc` needs them.
 
     Attributes:
         certificate: Certificate of DTLS and its private key, in PEM form.
         host: Address at which the end has its sockets; a wildcard: all of this machine.
-        offer: The session description that it answers; None: it makes the offer.
-        relay_only: Whether it uses no candidates but those of the server of TURN.
+        offer: The session description that the end answers; None: the end makes the offer.
+        relay_only: Whether the end uses only the candidates of the TURN server.
         stun_server: Host and port of the server of STUN; None: there is none.
         turn_server: Host and port of the server of TURN; None: there is none.
     """
@@ -60,7 +61,7 @@ class WorkerTerms:
 
 
 def _read(servers: Iterable[IceServer]) -> Iterable[tuple[str, tuple[str, int], str, IceServer]]:
-    """Yield the usable servers; a broker may name others, too."""
+    """Yield the usable servers, with scheme, address and transport; skip unknown forms of URLs."""
     for server in servers:
         for url in server.urls:
             match = _URL.match(url)
@@ -73,7 +74,7 @@ def _read(servers: Iterable[IceServer]) -> Iterable[tuple[str, tuple[str, int], 
 
 
 def write_terms(terms: ChannelTerms) -> bytes:
-    """Write the terms of one end of a data channel for the process of WebRTC."""
+    """Encode the settings of one end of a data channel for the WebRTC process."""
     worker = WorkerTerms(terms.certificate.pem.decode(), terms.host, terms.offer, terms.relay_only)
     for scheme, place, transport, server in reversed(tuple(_read(terms.servers))):
         if scheme == "stun":
@@ -91,14 +92,14 @@ def write_terms(terms: ChannelTerms) -> bytes:
 
 
 def read_terms(written: bytes) -> WorkerTerms:
-    """Read the output of `write_terms`."""
+    """Decode the settings that `write_terms` has encoded."""
     words = orjson.loads(written)
     for name in ("stun_server", "turn_server"):
         words[name] = None if words[name] is None else tuple(words[name])
     return WorkerTerms(**words)
 
 
-# The protocol on a data channel: chunks, credits and farewells, without input and output.
+# The protocol on a data channel: chunks of frames, credits and close messages, without I/O.
 
 _MORE: Final = 0
 _LAST: Final = 1
@@ -109,11 +110,11 @@ _CODE: Final = 2
 _ROUND: Final = 1 << 32
 
 Part: TypeAlias = str | bytes
-"""One message of a data channel."""
+"""One message of a data channel: a text, or bytes whose first byte is the kind."""
 
 
 class BadChannelError(Exception):
-    """The peer has broken the rules of the channel.
+    """The peer has violated the protocol on a data channel.
 
     Attributes:
         reason: Close reason for the peer.
@@ -125,7 +126,7 @@ class BadChannelError(Exception):
 
 
 Frame: TypeAlias = tuple[bytes, int]
-"""A frame, and the bytes of the window that it occupies."""
+"""A received frame, and its size as counted by the flow control."""
 
 
 def size_of(part: Part) -> int:
@@ -134,7 +135,7 @@ def size_of(part: Part) -> int:
 
 
 class ChannelCore:
-    """One end of a data channel: its flow control and its frames."""
+    """Flow control and framing at one end of a data channel, without I/O."""
 
     def __init__(self) -> None:
         self._sent = 0
@@ -166,7 +167,7 @@ class ChannelCore:
             yield bytes((head,)) + frame[number * step : (number + 1) * step]
 
     def may_send(self, size: int) -> bool:
-        """Return whether the peer has room for a message of a size in bytes."""
+        """Return whether the peer's window has room for a message of `size` bytes."""
         return self._sent + size - self._credited <= webrtc.CHANNEL_WINDOW
 
     def count_sent(self, size: int) -> None:
@@ -175,18 +176,18 @@ class ChannelCore:
 
     @staticmethod
     def farewell(reason: CloseReason) -> bytes:
-        """Return the last message."""
+        """Return the message that closes the channel for a reason."""
         return bytes((_FAREWELL,)) + reason.value.to_bytes(_CODE, "big")
 
     # --- in -------------------------------------------------------------------------------
 
     def receive(self, part: Part) -> Frame | CloseReason | None:
-        """Process a message; return the frame or end that it completes, or None.
+        """Process a message of the peer; return a complete frame, a close reason, or None.
 
-        Messages after a farewell, or after a violation, are ignored.
+        Messages after a close message, or after a violation, are ignored.
 
         Raises:
-            BadChannelError: The peer has broken the rules.
+            BadChannelError: The peer has violated the protocol.
         """
         if self._is_over:
             return None
@@ -254,7 +255,7 @@ class ChannelCore:
         self._credited += added
 
     def acknowledge(self, size: int) -> bytes | None:
-        """Count bytes that were read; return the credit to send, if one is due."""
+        """Count bytes that were read; return the credit message to send now, or None."""
         self._taken += size
         self._waiting -= 1
         if self._taken - self._granted < webrtc.CHANNEL_CREDIT:
@@ -267,7 +268,7 @@ _PORT: Final = 50_000
 
 
 class _MemoryEnd(ChannelEnd):
-    """One end, and its knowledge about the other one."""
+    """One end of a simulated data channel, and what it knows about the other end."""
 
     def __init__(self, number: int, terms: ChannelTerms, channels: "MemoryChannels") -> None:
         sender, candidates = trio.open_memory_channel[str](2)
@@ -299,13 +300,13 @@ class _MemoryEnd(ChannelEnd):
         self._channels.connect(self)
 
     def decide(self, link: Link | None) -> None:
-        """Open with a link, or fail (None)."""
+        """End the negotiation: the end gets its link, or fails (None)."""
         self.link = link
         self._is_decided.set()
 
     @property
     def is_decided(self) -> bool:
-        """True if the end has its link, or will get none."""
+        """True if the negotiation has ended, with a link or without."""
         return self._is_decided.is_set()
 
     @override
@@ -332,7 +333,7 @@ class _MemoryEnd(ChannelEnd):
 
 
 class MemoryChannels:
-    """The data channels of one network.
+    """The simulated data channels of one network in memory.
 
     Args:
         wire: Makes a link; returns the end that offered, and the other one.
@@ -360,7 +361,7 @@ class MemoryChannels:
                     await trio.aclose_forcefully(end.link)
 
     def connect(self, end: _MemoryEnd) -> None:
-        """Connect an end with the end that it knows, if their descriptions fit."""
+        """Connect an end with the one that it describes, if their negotiation is complete."""
         here = end.remote
         other = None if here is None else self._ends.get(here.user)
         back = None if other is None else other.remote

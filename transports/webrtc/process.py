@@ -1,7 +1,7 @@
-"""The process of WebRTC of a network, seen from Trio.
+"""Control of the WebRTC process of a network, which runs `aiortc`, from Trio tasks.
 
 The process is started when it is first needed, and ends with its network. Each connection has two
-socket pairs to the process, so backpressure, cancellation and ends are those of links over Unix
+socket pairs to the process. So backpressure, cancellation and closing work as for links over Unix
 sockets; if the process dies, these links break.
 """
 
@@ -27,7 +27,7 @@ from transports.sockets import open_background
 from transports.webrtc.memory import write_terms
 
 NO_WEBRTC: Final = "links by webrtc need the extra 'webrtc', which is not installed"
-"""The reason why no data channel can be opened, without the extra."""
+"""The reason in the error when no data channel can be opened, as `aiortc` is not installed."""
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _MAIN: Final = (
@@ -46,7 +46,7 @@ def _wrap(end: socket.socket, kind: Kind, name: str) -> StreamLink:
 
 
 class _End(ChannelEnd):
-    """One end of a data channel in the process of WebRTC."""
+    """One end of a data channel, which the WebRTC process negotiates."""
 
     def __init__(self, signalling: Link, frames: Link) -> None:
         self._signalling = signalling
@@ -60,7 +60,7 @@ class _End(ChannelEnd):
         self._is_taken = False
 
     async def describe(self) -> None:
-        """Wait for the session description.
+        """Wait until the WebRTC process has sent the session description of this end.
 
         Raises:
             DialError: The process does not answer, or has ended.
@@ -71,7 +71,7 @@ class _End(ChannelEnd):
             raise DialError(Kind.WEBRTC, "the process of WebRTC does not answer")
 
     async def listen(self) -> None:
-        """Process the reports of the process, until there are no more."""
+        """Process the messages of the WebRTC process about this end, until they end."""
         with self._found:
             with suppress(LinkError):
                 while True:
@@ -116,7 +116,7 @@ class _End(ChannelEnd):
 
 
 class WebRtcProcess:
-    """Start the process of WebRTC when it is first needed, and give it connections.
+    """Starts the WebRTC process when it is first needed, and opens data channels in it.
 
     Args:
         nursery: Runs the task that watches the process, and ends the process if cancelled.
@@ -208,7 +208,7 @@ class WebRtcProcess:
         return ours
 
     async def _watch(self, process: trio.Process, control: socket.socket) -> None:
-        """Wait for the end of the process; cancelled, end it."""
+        """Wait until the process ends; if cancelled, end the process."""
         try:
             await process.wait()
         finally:

@@ -1,8 +1,8 @@
-"""The process of WebRTC: `aiortc` on a loop of asyncio, the only one of the project.
+"""The program of the WebRTC process: `aiortc` on an asyncio event loop.
 
-Its standard input is a socket by which it gets two sockets for each connection: one for the
-signalling, one for frames. Both carry what a link over a Unix socket carries. A connection ends
-with either socket, the process with its standard input.
+Standard input is a socket by which the process gets two sockets for each connection: one for the
+signalling, one for frames. Both have the format of a link over a Unix socket. A connection ends
+when one of its sockets is closed, and the process when its standard input is closed.
 """
 
 import asyncio
@@ -53,14 +53,14 @@ _DTLS: Final = "sha-256"
 
 
 class _Pipe:
-    """Frames on one of the sockets."""
+    """Reader and writer of frames on one of the sockets of a connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
         self._writer = writer
 
     async def read(self) -> bytes | CloseReason:
-        """Return the next frame, or the reason of the end.
+        """Return the next frame, or the reason for which the other end closes.
 
         Raises:
             EOFError: The other end is gone.
@@ -71,25 +71,25 @@ class _Pipe:
         return await self._reader.readexactly(head)
 
     async def tell(self, name: str, value: str) -> None:
-        """Write a message of the signalling."""
+        """Write a signalling message: an object with one name and value."""
         await self.write(orjson.dumps({name: value}))
 
     async def write(self, frame: bytes) -> None:
-        """Write a frame, once there is room."""
+        """Write a frame, and wait until the socket has space."""
         self._writer.write(len(frame).to_bytes(_HEAD, "big") + frame)
         await self._writer.drain()
 
     def refuse_size(self) -> None:
-        """Let the reader see that a frame is too large."""
+        """Write a length that the reader refuses, to report that a frame is too large."""
         self._writer.write((MAX_FRAME_BYTES + 1).to_bytes(_HEAD, "big"))
 
     def end(self, reason: CloseReason) -> None:
-        """Write the reason of the end, and nothing more."""
+        """Write the close reason, and close the writing side."""
         self._writer.write((_FAREWELL | reason.value).to_bytes(_HEAD, "big"))
         self._writer.write_eof()
 
     def close(self) -> None:
-        """Close the socket; what is written still goes out."""
+        """Close the socket; data that was written before is still sent."""
         self._writer.close()
 
 
@@ -99,7 +99,7 @@ async def _open_pipe(end: socket.socket) -> _Pipe:
 
 
 class _Ice(Connection):
-    """ICE that reports candidates as it finds them, at the configured addresses."""
+    """ICE connection that reports each candidate when found, and uses configured addresses only."""
 
     def __init__(self, terms: memory.WorkerTerms, signalling: _Pipe) -> None:
         super().__init__(
@@ -147,7 +147,7 @@ class _Ice(Connection):
 
 
 class _Gatherer(RTCIceGatherer):
-    """The gatherer of such an ICE."""
+    """Adapter that makes `aiortc` use an `_Ice` connection."""
 
     def __init__(self, connection: _Ice) -> None:
         super().__init__(iceServers=[])
@@ -155,7 +155,7 @@ class _Gatherer(RTCIceGatherer):
 
 
 class _Stack:
-    """ICE, DTLS, SCTP and the data channel of one connection."""
+    """The protocol stack of one connection: ICE, DTLS, SCTP and the data channel."""
 
     def __init__(self, terms: memory.WorkerTerms, signalling: _Pipe) -> None:
         self._terms = terms
@@ -189,7 +189,7 @@ class _Stack:
 
     @property
     def sdp(self) -> str:
-        """The own session description."""
+        """The session description of this end."""
         ice = self._ice.iceGatherer.getLocalParameters()
         prints = self._dtls.getLocalParameters().fingerprints
         own = next(each for each in prints if each.algorithm == _DTLS)
@@ -203,10 +203,10 @@ class _Stack:
         return write_description(description, "offer" if self._terms.offer is None else "answer")
 
     async def connect(self, remote: asyncio.Future[str]) -> None:
-        """Find candidates, then connect when the description of the peer is known.
+        """Gather candidates, then open the data channel when the peer's description is known.
 
         Raises:
-            ConnectionError: The peer proves another certificate, or is gone.
+            ConnectionError: The peer cannot be reached, or has another certificate.
         """
         await self._ice.iceGatherer.gather()
         await self._signalling.tell("ice", "")
@@ -223,7 +223,7 @@ class _Stack:
         await self._signalling.tell("open", "")
 
     async def close(self) -> None:
-        """Close everything, in bounded time."""
+        """Close all layers of the connection, within a time limit."""
         with suppress(TimeoutError, ConnectionError):
             async with asyncio.timeout(GOODBYE_TIMEOUT):
                 await self._sctp.stop()
@@ -234,7 +234,7 @@ class _Stack:
 
 
 class _Peer:
-    """One connection, between its sockets and its data channel."""
+    """One connection: transfers frames between its socket and its data channel."""
 
     def __init__(self, terms: memory.WorkerTerms, signalling: _Pipe, frames: _Pipe) -> None:
         self._signalling = signalling
@@ -253,7 +253,7 @@ class _Peer:
         self._stack.channel.on("bufferedamountlow", self._may_send.set)
 
     async def run(self) -> None:
-        """Serve the connection until one side ends it."""
+        """Transfer frames until one side ends the connection."""
         await self._signalling.tell("sdp", self._stack.sdp)
         connect = asyncio.ensure_future(self._stack.connect(self._remote))
         others = [
@@ -328,7 +328,7 @@ class _Peer:
             gone.cancel()
 
     async def _pass_on(self, what: memory.Frame | CloseReason | memory.BadChannelError) -> bool:
-        """Pass on a received frame or end; return whether more may come."""
+        """Write a received frame or close reason to the socket; return whether more may come."""
         match what:
             case (data, size):
                 await self._frames.write(data)
@@ -381,7 +381,7 @@ async def _serve_one(descriptors: list[int]) -> None:
 async def _serve(control: socket.socket) -> None:
     """Serve connections until the control socket ends."""
     loop = asyncio.get_running_loop()
-    # What peers do wrong is no news, and could fill a disk.
+    # Errors that peers cause are not logged: they could fill a disk.
     loop.set_exception_handler(lambda _loop, _context: None)
     peers = set[asyncio.Task[None]]()
     is_over = asyncio.Event()
@@ -405,10 +405,10 @@ async def _serve(control: socket.socket) -> None:
 
 
 def main() -> None:
-    """Serve the socket that is the standard input."""
+    """Run the WebRTC process: limit its resources, and serve the socket on standard input."""
     logging.disable()
     for each in (signal.SIGINT, signal.SIGTERM):
-        # A terminal or a service manager means its runtime, which takes leave by these links.
+        # Signals are meant for the parent process, which still closes its links by this process.
         signal.signal(each, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_AS, (webrtc.WEBRTC_MEMORY, webrtc.WEBRTC_MEMORY))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,4 +1,4 @@
-"""The dialling end of a WebSocket, on trio-websocket."""
+"""Dialled WebSocket links, by the library trio-websocket."""
 
 from collections.abc import Sequence
 from typing import Final, TypeAlias
@@ -22,7 +22,7 @@ from transports.link import Kind, Link, Turn, Upgrade
 from transports.urls import WebSocketUrl, read_target
 
 DialledStream: TypeAlias = trio.SocketStream | trio.SSLStream[trio.SocketStream]
-"""A connection that was dialled: plain, or with TLS."""
+"""Type of a dialled connection: plain, or with TLS."""
 
 _ABNORMAL: Final = 1006
 """Close code that stands for a connection that ended without one (RFC 6455)."""
@@ -40,11 +40,11 @@ _LIBRARY_ERRORS: Final = (
     h11.ProtocolError,
     trio.BrokenResourceError,
 )
-"""Errors of the reader of the library when a server breaks the rules."""
+"""Errors that the library raises when a server violates the protocol or disconnects."""
 
 
 class _WebSocketClientLink(Link):
-    """A dialled WebSocket; the reader of the library answers pings and closing."""
+    """Link over a dialled WebSocket; a task of the library answers pings and close frames."""
 
     __slots__ = (
         "_connection",
@@ -139,7 +139,7 @@ class _WebSocketClientLink(Link):
 
 @attrs.frozen
 class WebSocketDial:
-    """The dial of one WebSocket.
+    """Arguments for opening one WebSocket.
 
     Attributes:
         subprotocol: Subprotocol to ask for; None: for peers that expect none.
@@ -184,7 +184,7 @@ async def _host(
     links: list[Link],
     task_status: "trio.TaskStatus[Link]",
 ) -> None:
-    """Run the reader of the library until it ends, also if the handshake fails."""
+    """Open the WebSocket, and run the library's reading task until the connection ends."""
     is_reading = trio.Event()
 
     async def open_link(readers: trio.Nursery) -> None:

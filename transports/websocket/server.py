@@ -1,7 +1,7 @@
-"""The accepting end of WebSockets: the listener and its links.
+"""Listener for WebSocket links, and the links that it accepts.
 
-Each handshake runs in a task of its own, and is bounded. A link is the sans-IO layer of websockets
-on a Trio stream.
+Each handshake runs in a task of its own, with a time limit. A link combines the protocol objects of
+the library `websockets`, which do no I/O, with a Trio stream.
 """
 
 import codecs
@@ -39,7 +39,7 @@ _CONTROL: Final = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 
 
 class WebSocketProtocol(ServerProtocol):
-    """The protocol of the library, except that an oversized frame does not close the connection.
+    """The library's protocol object, except that an oversized frame does not close the connection.
 
     The library would close at once, so that the peer could not be notified of its error (code 413).
     Here the connection stays open for writing, and nothing more is read.
@@ -135,7 +135,7 @@ class WebSocketServerLink(SocketLink):
 
     @property
     def _is_awaited(self) -> bool:
-        """Whether this end has sent its close and awaits that of the peer."""
+        """Whether this end has sent a close frame and waits for that of the peer."""
         protocol = self._protocol
         has_ended = protocol.close_rcvd is not None or protocol.parser_exc is not None
         return self._has_left and protocol.state is State.CLOSING and not has_ended
@@ -150,10 +150,10 @@ class WebSocketServerLink(SocketLink):
             self._protocol.parser_exc.__traceback__ = None
 
     def _note_progress(self, events: Sequence[Event]) -> None:
-        """Note since when an unfinished message is under way.
+        """Update the time at which the unfinished message of the peer has begun.
 
-        Control frames between its parts are no progress. An incomplete frame waits in the parser,
-        except a header without content.
+        Control frames between the frames of a message do not count as progress. An incomplete frame
+        waits in the parser, except a header without content.
         """
         if not self._parts and events and not self._protocol.reader.buffer:
             self._begun_at = None
@@ -161,7 +161,7 @@ class WebSocketServerLink(SocketLink):
             self._begun_at = trio.current_time()
 
     def _take_part(self, part: Frame) -> None:
-        """Assemble a message; its size was limited part by part."""
+        """Add a WebSocket frame to the unfinished message; deliver a complete message."""
         self._parts.append(part)
         if self._parts[0].opcode is Opcode.TEXT and not self._is_text_so_far(part):
             self._protocol.fail(CloseCode.INVALID_DATA, "not UTF-8")
@@ -176,7 +176,7 @@ class WebSocketServerLink(SocketLink):
             self._deliver(frame)
 
     def _is_text_so_far(self, part: Frame) -> bool:
-        """Return whether a part continues with UTF-8; its last character may be incomplete."""
+        """Return whether a frame continues the message with valid UTF-8."""
         if part.fin and len(self._parts) == 1 and bytes(part.data).isascii():
             return True
         reader = self._reader = self._reader or _UTF8()
@@ -199,7 +199,7 @@ def _ends_message(event: Event) -> bool:
 
 
 _SERVED: Final = limits.PENDING_HANDSHAKES + 256
-"""Connections that are served at once: some more than have a handshake, to refuse others."""
+"""Connections that are handled at once: more than handshakes, so that others can be refused."""
 
 _COME_LATER: Final = b"Too many connections from your host; come back later.\n"
 
@@ -211,7 +211,7 @@ _TOO_FAST: Final = (
 
 
 class _WebSocketListener(links.Listener):
-    """A bounded queue of links with a finished handshake."""
+    """Listener whose handshakes are done elsewhere: a bounded queue of ready links."""
 
     __slots__ = ("_places", "_ready")
 
@@ -234,7 +234,7 @@ class _WebSocketListener(links.Listener):
 
 @attrs.frozen
 class _HandshakeServer:
-    """Admits connections and runs their handshakes."""
+    """Accepts connections of a listening socket, asks the gate, and runs the handshakes."""
 
     paths: links.ServedPaths
     gate: links.Gate
@@ -282,7 +282,7 @@ class _HandshakeServer:
             nursery.start_soon(self._greet, greeted, guest, origins)
 
     def _origins(self, stream: trio.SocketStream) -> frozenset[str] | None:
-        """Return the web origins whose pages may connect: pages of the listener itself, too."""
+        """Return the web origins whose pages may connect, including the listener's own origin."""
         gate = self.gate
         if gate.origins is None:
             return None
@@ -292,7 +292,7 @@ class _HandshakeServer:
     async def _greet(
         self, stream: AcceptedStream, guest: links.Guest, origins: frozenset[str] | None
     ) -> None:
-        """Make a link of one connection, or close it."""
+        """Run the handshake of a connection, and queue its link, or close the connection."""
         is_handed_over = False
         try:
             with guest.staying() as staying, suppress(trio.BrokenResourceError):
@@ -340,7 +340,7 @@ class _HandshakeServer:
     def _judge(
         self, protocol: WebSocketProtocol, request: Request
     ) -> tuple[links.Upgrade | None, Response]:
-        """Return the upgrade of a peer, if it is admitted, and the answer."""
+        """Return the upgrade that a request asks for (None: refused), and the HTTP response."""
         if len(request.headers.get_all("Host")) != 1:
             return None, protocol.reject(HTTPStatus.BAD_REQUEST, "There must be one Host.\n")
         try:
@@ -359,7 +359,7 @@ class _HandshakeServer:
 
 
 def _host(stream: trio.SocketStream) -> str:
-    """Return the host of a connection; empty: it has left already."""
+    """Return the host of a connection's peer; empty: the peer has disconnected already."""
     try:
         return str(stream.socket.getpeername()[0])
     except OSError:
@@ -367,7 +367,7 @@ def _host(stream: trio.SocketStream) -> str:
 
 
 async def _turn_away(stream: trio.SocketStream) -> None:
-    """Notify a peer that its host connects too often."""
+    """Send a peer the answer that its host connects too often, and close the connection."""
     try:
         with trio.move_on_after(limits.GOODBYE_TIMEOUT), suppress(trio.BrokenResourceError):
             await _hang_up(stream, _TOO_FAST)
@@ -376,7 +376,7 @@ async def _turn_away(stream: trio.SocketStream) -> None:
 
 
 async def _read_request(stream: AcceptedStream, protocol: WebSocketProtocol) -> Request | None:
-    """Read until the request is complete; what follows it stays in the protocol."""
+    """Read the HTTP request of a peer; None: the request is invalid. Later data stays buffered."""
     while not protocol.events:
         data = await stream.receive_some(limits.READ_BYTES)
         if not data:
@@ -389,7 +389,7 @@ async def _read_request(stream: AcceptedStream, protocol: WebSocketProtocol) -> 
 
 
 async def _hang_up(stream: AcceptedStream, last_words: bytes) -> None:
-    """Write an answer and wait until the peer has read it and leaves."""
+    """Write an answer, close the writing side, and wait until the peer disconnects."""
     await stream.send_all(last_words)
     await stream.send_eof()
     while await stream.receive_some(limits.READ_BYTES):
@@ -411,9 +411,10 @@ async def open_websocket_listener(
 
     Args:
         listener: The listening socket; its creator closes it.
-        address: What a dialler dials.
-        terms: Paths, subprotocols and gate.
-        name: Makes a name for each link.
+        address: Address that peers dial.
+        paths: Served paths, with their subprotocols.
+        gate: Admits connections.
+        name: Returns a new name for each link.
     """
     if not isinstance(gate, links.Everybody):
         # Accepted sockets inherit it: of a peer that has to wait, no more is kept than this.

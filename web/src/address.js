@@ -1,4 +1,4 @@
-/** Addresses: `scheme://domain/path`, as `specs/addresses/address.py` reads them. */
+/** Read and build addresses, `scheme://domain/path`, as `specs/addresses/address.py` does. */
 
 import { MAX_ADDRESS } from "./constants.js";
 
@@ -8,7 +8,7 @@ const DOMAIN = /^[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?$/;
 const SEGMENT = /^(?:[A-Za-z0-9._~!$&'()*+,;=:@#%-]+|[a-z][a-z0-9+.-]*:)$/;
 const SERVICES = ["msg-node.", "registry.", "idm.", "qos.", "catalogue."];
 
-/** A text is no address: its author has to correct it. */
+/** The error for a text that is no address. */
 export class AddressError extends Error {
   /**
    * @param {string} text
@@ -21,7 +21,7 @@ export class AddressError extends Error {
 }
 
 /**
- * Read an address, in canonical form or with the accepted aliases.
+ * Split the text of an address, canonical or with accepted aliases, into its parts.
  *
  * @param {string} text
  * @returns {{scheme: string, domain: string, path: string[]}}
@@ -69,7 +69,7 @@ export const schemeOf = (address) => address.slice(0, address.indexOf("://"));
 export const hostOf = (address) => address.slice(address.indexOf("://") + 3).split("/", 1)[0];
 
 /**
- * Return whether only a message node may serve an address.
+ * Return whether messages to an address must go to a message node, never to a peer.
  *
  * @param {string} address canonical
  */
@@ -111,7 +111,7 @@ export const statusOf = (stub) => `${stub}/status`;
 export const registrationOf = (url) => `${url}/registration`;
 
 /**
- * Return the runtime that an address of one of its parts belongs to.
+ * Return the address of the runtime that the address of a component belongs to.
  *
  * @param {string} address canonical
  */

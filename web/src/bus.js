@@ -1,7 +1,8 @@
 /**
  * The Message BUS of a runtime, and the MiniBUS of a sandbox (BUS-01 to BUS-17).
  *
- * Nothing here waits: what is submitted while a message is handled is handled after it, in order.
+ * The routers never wait: a message that is submitted while another one is handled is queued, and
+ * handled after that one.
  */
 
 import { domainOf, isBelow, isInbox, lastSegment, registryOf, runtimeOf, schemeOf, statusOf } from "./address.js";
@@ -20,12 +21,13 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
 /** @typedef {(response: Message) => void} Reply */
 
 /**
- * A listener. `take` returns false if it has no room; a stub always has room, and sends at once.
+ * A listener: the receiver of the messages to an address. `take` returns false if the mailbox is
+ * full; a stub always accepts messages, and sends them at once.
  * @typedef {{name: string, take: (message: Message) => boolean, isStub?: boolean}} Listener
  */
 
 /**
- * Judges a message: null permits it, a text is the reason of its refusal.
+ * A function of the application that permits a message (null), or refuses it for a reason (text).
  * @typedef {(message: Message, direction: "in" | "out") => string | null} Policy
  */
 
@@ -36,7 +38,7 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  */
 
 /**
- * The way of a message that has no listener here: to a stub, or nowhere.
+ * The route of a message that has no listener in this runtime: to a stub, or a refusal.
  * @typedef {{stub: string} | {code: number, why: string, retryAfter?: number}} Way
  */
 
@@ -53,7 +55,7 @@ import { AnswersKept, DeduplicationWindow, Transactions } from "./transactions.j
  *   node has said
  */
 
-/** The port of a component: its only access to the rest of the runtime. */
+/** The interface by which one component sends messages to the rest of the runtime. */
 export class Port {
   #bus;
 
@@ -67,7 +69,7 @@ export class Port {
   }
 
   /**
-   * Give a message to the Message BUS.
+   * Submit a message to the Message BUS.
    *
    * @param {Message} message its `from` belongs to the component
    * @param {string} [by] address under which it is submitted, such as that of a link
@@ -77,7 +79,7 @@ export class Port {
   }
 
   /**
-   * Post a request and return its one final answer, which may be that of the bus (404, 408, 503).
+   * Submit a request and return its final answer, which the bus may make itself (404, 408, 503).
    *
    * @param {Message} message
    * @param {{link?: string, provisional?: (response: Message) => void}} [terms] `link`: the only
@@ -93,7 +95,7 @@ export class Port {
   }
 
   /**
-   * Make a request, with an id of its own, and return its final answer.
+   * Make a request with a new id, submit it, and return its final answer.
    *
    * @param {import("./message.js").MessageType} type
    * @param {string} to
@@ -106,7 +108,7 @@ export class Port {
   }
 
   /**
-   * Publish a message, with an id of its own. Answers come to the listener of its `from`.
+   * Make a message with a new id, and submit it. Answers are delivered to the listener of `from`.
    *
    * @param {import("./message.js").MessageType} type
    * @param {string} to
@@ -120,7 +122,7 @@ export class Port {
   }
 }
 
-/** The router of one sandbox: it delivers what comes for its components. */
+/** The router of one sandbox, which delivers messages to the components in the sandbox. */
 export class MiniBus {
   /** @type {Map<string, Listener>} */
   #listeners = new Map();
@@ -187,7 +189,7 @@ export class MiniBus {
 }
 
 /**
- * Deploy a stub: make its sandbox, grant it to send, and register who hears of its status.
+ * Deploy a stub: make its sandbox, permit it to send, and register a listener for its status.
  *
  * @template {Listener} S
  * @param {MessageBus} bus
@@ -222,7 +224,7 @@ export function deployStub(bus, trace, { url, origin, agent, status }, make) {
   }
 }
 
-/** A listener: a mailbox of bounded size before a handler that may take its time. */
+/** Listener with a queue of bounded size, for a handler that may be slow or asynchronous. */
 export class Mailbox {
   #handle;
   #shares = new Shares(constants.MAILBOX);
@@ -240,7 +242,7 @@ export class Mailbox {
 
   /** @param {Message} message */
   take(message) {
-    // Events have no answers that hold their senders back: room is left for requests.
+    // Senders of events need not wait for answers, so events may fill only a part of the queue.
     if (this.waiting >= (isInbox(message.to) ? constants.EVENTS_WAITING : constants.MAILBOX)) return false;
     const peer = messages.isRequest(message) ? messages.peerOf(message) : null;
     if (peer !== null && !this.#shares.enter(peer)) return false;
@@ -270,14 +272,14 @@ export class Mailbox {
 const isOfChildren = (to) => to.includes("/children/");
 
 /**
- * Return the object that publishes at an address; null: none does.
+ * Return the data object that publishes changes at an address; null: it is no such address.
  *
  * @param {string} to
  */
 const publisherOf = (to) => /^(.*)\/(changes|children\/[^/]+)$/s.exec(to)?.[1] ?? null;
 
 /**
- * Return whether a creator writes children of an object.
+ * Return whether a message is sent to the children of an object by a creator, not by the object.
  *
  * @param {Message} message
  */
@@ -287,8 +289,8 @@ const isOfCreator = ({ type, from, to }) => {
 };
 
 /**
- * Return the object that an observer is to stop observing, or to observe again, as its owner or its
- * reporter says; null: the message is nothing of the kind.
+ * Return the object to which a message from the object or a sync manager refers, if the message
+ * orders an observer to stop observing, or to observe again; null: it is another message.
  *
  * @param {Message} message
  */
@@ -300,7 +302,7 @@ function takenOff({ type, from, body }) {
 }
 
 /**
- * Return whether a message is for children of an object, and names none of its sender's.
+ * Return whether a message to the children of an object names a child that is not its sender's.
  *
  * @param {Message} message
  */
@@ -313,8 +315,8 @@ function isMisnamed({ type, from, to, body }) {
 }
 
 /**
- * Return whether a message is for a service that acts for a session, whoever of it has asked: its
- * addresses, its paths, its records, and the session itself.
+ * Return whether a message acts on the session of the whole runtime at the node, whichever component
+ * sends it: on the session's addresses, subscriptions and records, or the session itself.
  *
  * @param {Message} message
  */
@@ -322,7 +324,7 @@ const isOfSession = ({ type, to }) =>
   /^domain:\/\/msg-node\.[^/]+\/(session|sm|.*address-allocation)(\/|$)/.test(to) || (type !== "read" && /^domain:\/\/registry\./.test(to));
 
 /**
- * Return whether a stub brings a message from outside; its own messages have no stamp.
+ * Return whether a message came from outside by a stub, whose address is then the last in `via`.
  *
  * @param {Message} message
  * @param {string} by
@@ -331,7 +333,7 @@ const isOfSession = ({ type, to }) =>
 const isStamped = (message, by, origin) => origin !== "local" && messages.viaOf(message).at(-1) === by;
 
 /**
- * Return a message with the identity of its sender; what the sender writes of it is removed.
+ * Return a message with the established identity of its sender, instead of that in its body.
  *
  * @param {Message} message
  * @param {import("./message.js").SenderIdentity | null} own
@@ -342,7 +344,7 @@ function identified(message, own) {
   return own ? { ...message, body, identity: own } : { ...message, body };
 }
 
-/** The router of one runtime. */
+/** The router of one runtime: checks messages, delivers them to listeners, or sends them by stubs. */
 export class MessageBus {
   /** @type {Map<string, Listener[]>} */
   #listeners = new Map();
@@ -382,16 +384,16 @@ export class MessageBus {
      */
     this.isOfPeer = () => false;
     /**
-     * Returns the link by which the publications of an object were asked for; null: by none (I-D1).
+     * Returns the link by which an observed object's changes may arrive; null: the node (I-D1).
      * @type {(object: string) => string | null}
      */
     this.eventsBy = () => null;
     /**
-     * Is called when a sender has used an address of others.
+     * Is called when a peer has sent a message with the address of another sender.
      * @type {(by: string, address: string) => void}
      */
     this.onForged = () => {};
-    /** What went by the node, and has come by it: links need to know. @type {Order | null} */
+    /** Keeps messages in order that use the node and direct links. @type {Order | null} */
     this.order = null;
   }
 
@@ -405,7 +407,7 @@ export class MessageBus {
   // ---- tables
 
   /**
-   * Let a component send from an address and from what is below it.
+   * Permit a component to send from an address and from all addresses below it.
    *
    * @param {string} owner
    * @param {string} address
@@ -463,7 +465,7 @@ export class MessageBus {
   }
 
   /**
-   * Deliver what is sent to an address to the listeners of a component, too.
+   * Deliver messages to an address also to the listeners of a component.
    *
    * @param {string} address
    * @param {string} component
@@ -485,7 +487,7 @@ export class MessageBus {
   // ---- in
 
   /**
-   * Take a message from a component.
+   * Accept a message from a component, check it, and route it.
    *
    * @param {Message} message
    * @param {string} by address of the component
@@ -565,7 +567,7 @@ export class MessageBus {
   }
 
   /**
-   * Refuse a message that a younger one has overtaken by another path.
+   * Refuse a message if a later one of the same sender has arrived before it by another route.
    *
    * @param {Submitted} submitted
    */
@@ -579,7 +581,7 @@ export class MessageBus {
   }
 
   /**
-   * Put a message of the node behind older ones of links, which wait for what the node has lost.
+   * Delay a message of the node until older messages from links are delivered, if any are waiting.
    *
    * @param {Submitted} submitted
    */
@@ -686,7 +688,7 @@ export class MessageBus {
   }
 
   /**
-   * Return whether an address is of a component of this runtime.
+   * Return whether an address belongs to a component of this runtime.
    *
    * @param {string} address
    */
@@ -720,7 +722,7 @@ export class MessageBus {
   }
 
   /**
-   * Return whether a request is for the parts of the runtime to make, and comes from elsewhere.
+   * Return whether a request may be made only by components of the runtime, and comes from others.
    *
    * @param {Message} message
    * @param {Origin} origin
@@ -786,9 +788,9 @@ export class MessageBus {
   }
 
   /**
-   * Return whether children are reported here: nobody else answers for them.
+   * Return whether requests about these children are answered by an object of this runtime.
    *
-   * All others get copies of what is sent to them; a copy that goes nowhere refuses nothing.
+   * Observers elsewhere get copies; if a copy cannot be delivered, the request is not refused.
    *
    * @param {string} address
    */
@@ -837,7 +839,7 @@ export class MessageBus {
   }
 
   /**
-   * An answer returns by the stub that brought the request, if it is there still.
+   * Send an answer by the stub that brought the request, if the stub still exists.
    *
    * @param {Message} response
    * @param {string} stub
@@ -862,8 +864,8 @@ export class MessageBus {
   }
 
   /**
-   * Give the reporter's end what a creator has sent by a link: it knows who may write children and
-   * who observes, and reports to all others.
+   * Give a creator's message about a child, which came by a link, to the object's sync manager,
+   * which checks the message and reports it to the other observers.
    *
    * @param {Message} message
    */
@@ -920,7 +922,7 @@ export class MessageBus {
   }
 
   /**
-   * End what goes nowhere out of here, unless its answer comes from here.
+   * End a copy that cannot be sent, unless this runtime answers the request itself.
    *
    * @param {Message} message
    * @param {number} code
@@ -933,7 +935,7 @@ export class MessageBus {
   }
 
   /**
-   * End a message here: a request is answered, anything else dropped.
+   * Stop the routing of a message: answer a request, drop any other message.
    *
    * @param {Message} message
    * @param {number} code
@@ -963,7 +965,7 @@ export class MessageBus {
   }
 
   /**
-   * End requests whose time is over; those of others are answered where they come from.
+   * End requests that got no answer in time; requests of other runtimes end there themselves.
    *
    * @param {{request: Message, waiter: Waiter, step: import("./machine.js").Step}[]} over
    * @param {number} code
@@ -980,7 +982,7 @@ export class MessageBus {
   }
 
   /**
-   * Take back a message that a component cannot handle any more.
+   * End a message that was delivered to a component which cannot handle it any more.
    *
    * @param {Message} message
    * @param {number} code
@@ -997,7 +999,7 @@ export class MessageBus {
    */
   handBack(returned) {
     for (const message of returned) {
-      // What is published has gone its other ways; an observer without a link reads anew.
+      // Publications were sent by their other routes; an observer that lost its link reads again.
       const isPublished = messages.isEvent(message) && isBelow(message.to, message.from);
       const isWanted = !isPublished && (!messages.isRequest(message) || this.#open.find(message));
       if (isWanted) this.#forward(message, true, true);
@@ -1006,7 +1008,7 @@ export class MessageBus {
   }
 
   /**
-   * Give a component a message that came to another part of this runtime.
+   * Deliver a message that came to one component of this runtime to another one.
    *
    * @param {Message} message
    * @param {string} component
@@ -1046,7 +1048,7 @@ export class MessageBus {
     this.#alarm.set(this.#open.deadline);
   }
 
-  /** End all waits; later messages are refused. */
+  /** Answer all open requests with a refusal; refuse later messages. */
   close() {
     this.#isOver = true;
     this.#endAll(this.#open.giveUpAll("the runtime is closed"), CODES.GONE, "the runtime is closed");

@@ -1,4 +1,4 @@
-/** Time as the cores take it: seconds, and one timer for each actor. */
+/** The clock for all timers: time in seconds, and a timer for the next deadline of a component. */
 
 /**
  * @typedef {object} Clock
@@ -7,7 +7,7 @@
  *   the function that it returns is called before
  */
 
-/** A timer of a browser holds no more milliseconds. */
+/** The longest delay of a browser's timer, in milliseconds. */
 const LONGEST = 2 ** 31 - 1;
 
 /** @type {Clock} */
@@ -31,7 +31,7 @@ export const CLOCK = {
 export const sleep = (clock, seconds) =>
   new Promise((resolve) => void clock.at(clock.now() + seconds, () => resolve(null)));
 
-/** The next moment at which an actor has to be asked; only the earliest is waited for. */
+/** Timer that calls a function at a moment, which can be changed at any time. */
 export class Alarm {
   #clock;
   #act;

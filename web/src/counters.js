@@ -1,4 +1,4 @@
-/** The messages that were refused or dropped, with the reason of each. */
+/** Counts of the refused and dropped messages of a runtime, by reason, and the last ones. */
 
 import { DROPS_KEPT } from "./constants.js";
 

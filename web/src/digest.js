@@ -4,7 +4,7 @@ const IV = new Uint32Array([
   0xf3bcc908, 0x6a09e667, 0x84caa73b, 0xbb67ae85, 0xfe94f82b, 0x3c6ef372, 0x5f1d36f1, 0xa54ff53a,
   0xade682d1, 0x510e527f, 0x2b3e6c1f, 0x9b05688c, 0xfb41bd6b, 0x1f83d9ab, 0x137e2179, 0x5be0cd19,
 ]);
-/** A row for each of the ten permutations of the message. */
+/** The ten permutations of the message words, as RFC 7693 defines them. */
 const SIGMA = [
   "0123456789abcdef", "ea489fd61c02b753", "b8c052fdae367194", "7931dcbe265a40f8",
   "905724afe1bc683d", "2c6a0b834d75fe19", "c51fed4a0763928b", "db7ec13950f4862a",
@@ -28,7 +28,7 @@ function add(a, low, high) {
 }
 
 /**
- * Rotate the word at `d`, once that at `a` is mixed in, to the right.
+ * Combine the word at `d` with that at `a` (XOR), and rotate it to the right.
  *
  * @param {number} d
  * @param {number} a

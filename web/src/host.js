@@ -1,10 +1,10 @@
-/** The host of a core: calls, the commands of the core, and the time of its next call. */
+/** Host of a core: runs a state machine without I/O, executes its commands, and sets its timer. */
 
 import { Alarm } from "./clock.js";
 
 /**
- * One core at work. What it asks for is done when its call has returned, and what is called
- * meanwhile comes afterwards: nothing calls back into a core.
+ * Runs one core (a state machine without I/O). The commands of a call are executed after the call
+ * has returned, and further calls wait until then, so a core is never called recursively.
  *
  * @template C
  * @template {object} P
@@ -63,7 +63,7 @@ export class Host {
     this.#alarm.set(this.isOver ? Infinity : deadline);
   }
 
-  /** Call the core no more. Idempotent. */
+  /** Stop calling the core. Idempotent. */
   stop() {
     this.isOver = true;
     this.#wait();

@@ -1,4 +1,4 @@
-/** The objects that the code of a hyperty may use, in a Worker and in the page alike. */
+/** The interface for the code of a hyperty, the same in a Worker and in the page. */
 
 import { canonical, inboxOf, registrationOf } from "./address.js";
 import { BODY_BYTES, CODES } from "./constants.js";
@@ -22,7 +22,7 @@ import { codeOf, isRequest, isSuccess, normalise, reasonIn, refuse, replyTo } fr
  */
 
 /**
- * The code of a hyperty. `request` returns the value of the answer; what it throws refuses.
+ * The code of a hyperty. `request` returns the value of the answer, or throws to refuse a request.
  * `subscribe` lets a hyperty observe an object, `invited` takes an invitation to one.
  * @typedef {object} Code
  * @property {(hyperty: Hyperty) => unknown} [started]
@@ -34,7 +34,7 @@ import { codeOf, isRequest, isSuccess, normalise, reasonIn, refuse, replyTo } fr
  *   hyperty: Hyperty) => unknown} [invited]
  */
 
-/** A request was refused: by the other end if it is caught, by this hyperty if it is thrown. */
+/** The error that a refused request raises; code that throws it refuses the request it handles. */
 export class Refusal extends Error {
   /**
    * @param {number} code one of the reply codes
@@ -51,7 +51,7 @@ export class Refusal extends Error {
 }
 
 /**
- * Return what `act` makes of a user's value; a malformed value is refused.
+ * Call a function that reads a user's value; convert its error about the value to a refusal.
  *
  * @template T
  * @param {() => T} act
@@ -67,7 +67,7 @@ export function checked(act, code = CODES.MALFORMED) {
 }
 
 /**
- * Return a body as a wire would bring it: a copy, of JSON only, of limited size.
+ * Return a copy of a body as a receiver would read it; refuse a body that is too large or no JSON.
  *
  * @param {JsonObject} body
  * @returns {JsonObject}
@@ -78,7 +78,7 @@ function carried(body) {
     throw new BadMessageError(`a body has at most ${BODY_BYTES} bytes`, CODES.TOO_LARGE);
   }
   const copy = JSON.parse(text);
-  // The message around it is one level.
+  // The message around the body is one more level of nesting.
   checkSize(copy, 1);
   return copy;
 }
@@ -144,7 +144,7 @@ export class Hyperty {
   }
 
   /**
-   * Send an event to the inbox of another hyperty; nobody answers it.
+   * Send an event, which gets no answer, to the inbox of another hyperty.
    *
    * @param {string} to address of the hyperty
    * @param {Json} value
@@ -211,7 +211,7 @@ export class Hyperty {
   }
 
   /**
-   * Take the status of a record that is followed.
+   * Report the status of a followed record to those who follow it.
    *
    * @param {string} record
    * @param {string | null} status
@@ -272,7 +272,7 @@ export class Hyperty {
   }
 
   /**
-   * Answer a request with what a function returns, or throws.
+   * Answer a request with the result of a function, or with the refusal that it throws.
    *
    * @param {Message} message
    * @param {() => unknown} act
@@ -315,7 +315,7 @@ const isRefusal = (error) =>
   /** @type {unknown[]} */ (Object.values(CODES)).includes(error.code);
 
 /**
- * Return code that may be an object, a class, or a function that makes the object.
+ * Return the code object of a hyperty, from an object, a class, or a function that makes one.
  *
  * @param {unknown} exported
  * @param {Hyperty} hyperty

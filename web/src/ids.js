@@ -1,4 +1,4 @@
-/** Message ids, strictly increasing per sender; none comes twice, also after a reload or a rest. */
+/** Generator of message ids, which increase for each sender, also over reloads of the page. */
 export class Ids {
   /** @type {Map<string, number>} */
   #last = new Map();
@@ -14,7 +14,7 @@ export class Ids {
   }
 
   /**
-   * Leave every second id of a sender to its Worker, and return the one before the first of these.
+   * Reserve every second id of a sender for its Worker; return the id before the Worker's first.
    *
    * @param {string} from
    */

@@ -1,4 +1,4 @@
-/** Protofly in a browser: one module for pages, and for the Workers that they start. */
+/** Main module of Protofly in a browser, for pages and for the Workers that they start. */
 
 import { SANDBOX, serve } from "./worker.js";
 

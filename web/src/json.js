@@ -1,4 +1,4 @@
-/** JSON of messages: limits, and the one text that orjson would write with sorted keys. */
+/** Read and write the JSON of messages: limits, strict parsing, and text with sorted keys. */
 
 import { CODES } from "./constants.js";
 import * as constants from "./constants.js";
@@ -9,7 +9,7 @@ import * as constants from "./constants.js";
  * @typedef {{[key: string]: Json | undefined}} JsonObject
  */
 
-/** A message breaks a rule; `code` is that of the answer. */
+/** The error for an invalid message; `code` is the reply code of the answer. */
 export class BadMessageError extends Error {
   /**
    * @param {string} reason
@@ -30,15 +30,15 @@ export const isObject = (value) =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /**
- * Return a text that somebody else has written; "" if it is none. Not every value of JSON can be
- * made one: an object may name a `toString` of its own.
+ * Return a value from a peer if it is a text, else "". Conversion by `String` would be unsafe, as an
+ * object may have its own `toString`.
  *
  * @param {Json | undefined} value
  */
 export const textOf = (value) => (typeof value === "string" ? value : "");
 
 /**
- * Return a number that somebody else has written; 0 if it is none.
+ * Return a value from a peer if it is a number, else 0.
  *
  * @param {unknown} value
  */
@@ -50,14 +50,14 @@ const encoder = new TextEncoder();
 export const byteLength = (text) => encoder.encode(text).length;
 
 /**
- * About how many bytes of memory a value takes that is read from JSON.
+ * Return the approximate bytes of memory that a value read from JSON takes.
  *
  * @param {unknown} value
  */
 export const memoryOf = (value) => 8 * JSON.stringify(value).length;
 
 /**
- * Refuse JSON with too much nesting, too many keys, too long a text, or what is no Unicode.
+ * Refuse JSON with too much nesting, too many keys, too long texts, or invalid Unicode.
  *
  * @param {Json | undefined} value
  * @param {number} [depth]
@@ -82,7 +82,7 @@ export function checkSize(value, depth = 0) {
   }
 }
 
-/** Half of a character that UTF-16 writes as two. */
+/** Matches a surrogate without its other half, which is no valid Unicode. */
 const LONE = /[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/;
 
 /** @param {string} text */
@@ -93,7 +93,7 @@ function checkText(text) {
   }
 }
 
-/** Matches a text with something that not every reader of JSON understands. */
+/** Matches JSON with parts that need a closer check: surrogates, exponents, very long numbers. */
 const SUSPECT = /\\u[dD][89a-fA-F]|[\ud800-\udfff]|[0-9][eE]|[0-9]{300}/;
 
 /** @param {Json} value */
@@ -110,7 +110,7 @@ function checkValues(value) {
 }
 
 /**
- * Write a value as JSON; one that JSON cannot write exactly is refused: NaN would become null.
+ * Write a value as JSON; refuse a value such as NaN that JSON cannot represent.
  *
  * @param {Json | undefined} value
  * @returns {string} that of null, if the value is undefined
@@ -127,7 +127,7 @@ export function jsonOf(value) {
 }
 
 /**
- * Refuse JSON that was written of texts that are no Unicode: half a character is written as a number.
+ * Refuse written JSON with invalid Unicode, which shows as the escape of a lone surrogate.
  *
  * @param {string} text
  */
@@ -145,12 +145,12 @@ function finite(key, value) {
   throw new BadMessageError(`${key}: ${value} is no JSON`);
 }
 
-/** A field of an envelope or the code of an answer with its value, another text, or a bracket. */
+/** Matches a field of an envelope or a code with its value, any other text, or a bracket. */
 const HEAD_PART =
   /"(id|type|from|to|code)"[ \t\r\n]*:[ \t\r\n]*(?:"([^"\\]*)"|([0-9]{1,16}))|"[^"\\]*(?:\\.[^"\\]*)*"?|[{}[\]]/gs;
 
 /**
- * Return envelope and code of a text that is no JSON, as far as they can be read.
+ * Return the fields of the envelope, and the code, that can be read in a text of invalid JSON.
  *
  * @param {string} text
  * @returns {JsonObject}
@@ -172,7 +172,7 @@ export function headOf(text) {
 }
 
 /**
- * Read JSON; numbers beyond floating point and texts that are no Unicode are none.
+ * Parse JSON; refuse numbers that are too large, and texts with invalid Unicode.
  *
  * @param {string} text
  * @returns {Json}
@@ -234,7 +234,7 @@ function number(value) {
 }
 
 /**
- * Return a value as JSON with sorted keys, the same text as Python's side hashes.
+ * Return a value as JSON with sorted keys: the same text that the Python implementation hashes.
  *
  * @param {Json | undefined} value
  * @returns {string}

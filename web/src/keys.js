@@ -1,4 +1,4 @@
-/** The key of a runtime, and proofs that it holds it (`actors/keys/runtime_key.py`); signed tokens. */
+/** The private key of a runtime, its signatures (`actors/keys/runtime_key.py`), and signed tokens. */
 
 import { TOKEN_CHARS } from "./constants.js";
 import { isObject, textOf } from "./json.js";
@@ -23,7 +23,7 @@ export function fromBase64url(text) {
 }
 
 /**
- * Return the JSON in a part of a token; nothing is verified.
+ * Decode the JSON in one of the three parts of a token, without verifying the signature.
  *
  * @param {string} part
  * @returns {any}
@@ -45,7 +45,7 @@ export const sha256Hex = async (content) =>
   [...(await sha256(content))].map((one) => one.toString(16).padStart(2, "0")).join("");
 
 /**
- * Return the name of a public key (RFC 7638).
+ * Return the thumbprint of a public key (RFC 7638).
  *
  * @param {string} publicKey
  */
@@ -81,7 +81,7 @@ export class RuntimeKey {
 }
 
 /**
- * Make a key, or take one that was made before.
+ * Make a new key for a runtime, or use an existing key pair.
  *
  * @param {CryptoKeyPair} [pair] of Ed25519
  * @returns {Promise<RuntimeKey>}
@@ -154,11 +154,11 @@ function algorithmsOf({ alg, kty, crv, use = "sig", key_ops = ["verify"] }) {
   return fits.filter((name) => alg === undefined || name === usual(alg));
 }
 
-/** Keys of a set that cannot be imported, which are reported once. */
+/** Keys that could not be imported, remembered so that each is reported only once. */
 const damaged = new WeakSet();
 
 /**
- * Import a key of a set; null: it is damaged, or too small.
+ * Import a public key of a key set; null: the key is damaged, or too small.
  *
  * @param {JsonObject} jwk
  * @param {string} how name of the algorithm
@@ -169,7 +169,7 @@ async function imported(jwk, how) {
     const key = await crypto.subtle.importKey("jwk", { kty, crv, x, y, n, e }, ALGORITHMS[how][1], false, ["verify"]);
     if (!(/** @type {any} */ (key.algorithm).modulusLength < RSA_BITS)) return key;
   } catch {
-    // The other keys serve.
+    // A damaged key must not prevent the use of the others.
   }
   if (!damaged.has(jwk)) console.warn("protofly: a key is damaged or too small, and skipped:", jwk.kid);
   damaged.add(jwk);
@@ -177,7 +177,7 @@ async function imported(jwk, how) {
 }
 
 /**
- * Return the claims of a token once its signature is verified; null: none of these keys signed it.
+ * Verify the signature of a token, and return its claims; null: none of the keys has signed it.
  *
  * @param {string} text
  * @param {Json | undefined} set of keys

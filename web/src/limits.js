@@ -1,6 +1,6 @@
-/** What is bounded: rates, and shares of peers. */
+/** Limits of rates (token bucket), and of the part of a capacity that one peer may use. */
 
-/** Counts what may be done at a rate, after a rest several at once. */
+/** Token bucket: limits operations to a rate, with a burst after a pause. */
 export class TokenBucket {
   #perSecond;
   #burst;
@@ -48,8 +48,8 @@ export class TokenBucket {
 }
 
 /**
- * Shares of peers in what is handled at a time (`fsm/limits/shares.py`): one has at most half of
- * what is free, and so leaves room for others.
+ * Divides a number of concurrent operations among peers (`fsm/limits/shares.py`): one peer may use
+ * at most half of the free capacity, so that others are still served.
  */
 export class Shares {
   #most;

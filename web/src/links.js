@@ -1,8 +1,8 @@
 /**
- * The table of direct links, one entry for each remote runtime, as a core without input or output:
- * `fsm/registry/resolve/links.py` explains it.
+ * The table of direct links, with one entry for each remote runtime; a state machine without I/O,
+ * as described in `fsm/registry/resolve/links.py`.
  *
- * An entity is bound to a link by its record only.
+ * An entity (hyperty or object) is assigned to a link only if its registration record says so.
  */
 
 import { lastSegment } from "./address.js";
@@ -10,7 +10,7 @@ import * as constants from "./constants.js";
 import { Entity } from "./machine.js";
 
 /**
- * How a link is requested: of which runtime, of its handler stub, by which requester stub.
+ * The plan for a link: the remote runtime, its handler stub, and the requester stub to load.
  * @typedef {{remote: string, handler: string, descriptor: string}} Plan
  */
 
@@ -20,7 +20,7 @@ import { Entity } from "./machine.js";
  */
 
 /**
- * What the table asks for.
+ * The commands of the table, which its host executes.
  * @typedef {object} TablePort
  * @property {(step: import("./machine.js").Step) => void} step
  * @property {(row: {op: "add" | "upd" | "del", key: string, val: string}) => void} row
@@ -42,7 +42,7 @@ import { Entity } from "./machine.js";
  * @property {() => void} forgetRoutes
  */
 
-/** The link to one remote runtime. */
+/** The entry of the table for one remote runtime: its link, state and entities. */
 export class LinkEntry {
   status = "created";
   /** @type {string | null} */
@@ -85,7 +85,7 @@ export class LinkEntry {
     return this.status === "live" && this.url !== null;
   }
 
-  /** This end of a link, and the one beside it. @returns {LinkEntry[]} */
+  /** This entry, and that for a second link to the same runtime. @returns {LinkEntry[]} */
   get ends() {
     return this.beside ? [this, this.beside] : [this];
   }
@@ -100,7 +100,7 @@ export class LinkEntry {
   }
 
   /**
-   * Return the end of the link for a stub that asks for the row: a handler, its newest.
+   * Return the entry that a stub gets when it asks the registry about its link.
    *
    * @param {string} stub
    * @returns {LinkEntry}
@@ -110,7 +110,7 @@ export class LinkEntry {
   }
 
   /**
-   * Return whether a handler is to wait for the row: our own request may become live.
+   * Return whether a handler's question must wait, since our own request may become live.
    *
    * @param {string} stub
    */
@@ -137,7 +137,7 @@ export class LinkEntry {
   }
 
   /**
-   * Take the peer's invitation; the new state says which of both links yields.
+   * Process the peer's invitation during our own request; the new state shows which link yields.
    *
    * @param {string} own
    * @param {string} link
@@ -237,19 +237,19 @@ export class LinkEntry {
     this.#port.row({ op, key: this.remote, val });
   }
 
-  /** Have the stub end the link. */
+  /** Order the stub to end the link. */
   disconnect() {
     this.#port.disconnect(this.stub, this.remote, this.link);
   }
 
-  /** Have a link end for which another is there; a handler has ended its older one. */
+  /** End a link that another one replaces; a handler has ended its older link itself. */
   letGo() {
     if (this.role === "handler") this.#port.unregisterLink(this.link);
     else this.disconnect();
   }
 }
 
-/** The link to each remote runtime. */
+/** The table of the links to all remote runtimes. */
 export class LinkTable {
   #runtime;
   #port;
@@ -259,7 +259,7 @@ export class LinkTable {
   #remoteOf = new Map();
   /** @type {Map<string, number>} */
   #cooling = new Map();
-  /** Until when no link to a peer is taken. @type {Map<string, number>} */
+  /** Until when links of a peer are refused. @type {Map<string, number>} */
   #barred = new Map();
   /** Set-ups in a row that have led to no link. @type {Map<string, number>} */
   #failed = new Map();
@@ -291,7 +291,7 @@ export class LinkTable {
   }
 
   /**
-   * Return the link that a stub gets when it asks for the row of a runtime.
+   * Return the entry that a stub gets when it asks for the link to a runtime.
    *
    * @param {string} whom address of the runtime, or of an entity at it
    * @param {string} stub address of the stub that asks
@@ -318,7 +318,7 @@ export class LinkTable {
   }
 
   /**
-   * Note where an entity lives by its record; it moves if it lived elsewhere.
+   * Assign an entity to the runtime that its record names, also if it was assigned elsewhere.
    *
    * @param {string} entity
    * @param {string} remote the runtime that its record names
@@ -335,7 +335,7 @@ export class LinkTable {
   }
 
   /**
-   * Forget where an entity lives: it may have come back elsewhere.
+   * Remove the assignment of an entity to a runtime, as it may have moved.
    *
    * @param {string} entity
    */
@@ -378,7 +378,7 @@ export class LinkTable {
   }
 
   /**
-   * Deploy the requester once its path is acknowledged.
+   * Deploy the requester when the node has answered the subscription for its address.
    *
    * @param {string} url
    * @param {string | null} refusal
@@ -393,7 +393,7 @@ export class LinkTable {
   }
 
   /**
-   * Take it that a stub is not deployed, or no longer.
+   * Process that a stub could not be deployed, or has ended.
    *
    * @param {string} url
    * @param {number} now
@@ -406,7 +406,7 @@ export class LinkTable {
   }
 
   /**
-   * Note that a link has ended for good, as its stub reports.
+   * Process a stub's report that a link has ended for good.
    *
    * @param {string} stub
    * @param {string} link
@@ -421,7 +421,7 @@ export class LinkTable {
   }
 
   /**
-   * End all links to a peer that sends from addresses of others, and take none for a while.
+   * End all links to a peer that uses addresses of others as sender; refuse its links for a while.
    *
    * @param {string} link
    * @param {number} now
@@ -449,7 +449,7 @@ export class LinkTable {
   // ---- status events
 
   /**
-   * Take a link's status event; an event of a link without an entry can only end that link.
+   * Process the status event of a link; a link without an entry is ended.
    *
    * @param {Seen} seen
    * @param {number} now
@@ -470,7 +470,7 @@ export class LinkTable {
   }
 
   /**
-   * Take the link that a peer has asked for.
+   * Accept the link that a peer has requested.
    *
    * @param {LinkEntry} fresh
    * @param {number} now
@@ -618,7 +618,7 @@ export class LinkTable {
   }
 
   /**
-   * Route to a handler's link once both listeners are there.
+   * Use a handler's link as a route when both its listeners are registered.
    *
    * @param {string} link
    * @param {string | null} refusal
@@ -685,7 +685,7 @@ export class LinkTable {
   }
 
   /**
-   * Reconnect lost links, or give links up.
+   * Reconnect lost links, or end them, when their time is over.
    *
    * @param {number} now
    */
@@ -741,7 +741,7 @@ export class LinkTable {
   }
 
   /**
-   * Begin the pause before the next set-up; it doubles while none has led to a link.
+   * Begin the pause before the next set-up, which doubles after each failed one.
    *
    * @param {LinkEntry} entry
    * @param {number} now
@@ -760,7 +760,7 @@ export class LinkTable {
 }
 
 /**
- * Return how to link to a record's runtime; null: it does not take links.
+ * Return the plan for a link to the runtime in a record; null: the runtime accepts no links.
  *
  * @param {import("./json.js").JsonObject} record
  * @returns {Plan | null}

@@ -1,27 +1,27 @@
-/** The interpreter of the machines in `machines.js`: the only code that moves a state. */
+/** Interpreter of the state machine tables in `machines.js`; no other code changes a state. */
 
 import { MACHINES } from "./machines.js";
 
 /**
- * A row: state left, trigger, state entered; conditions that hold, conditions that do not.
+ * A transition: old state, trigger, new state; conditions that must hold, and that must not.
  * @typedef {(string | string[])[]} Row
  */
 
 /**
- * A machine. `stays` says how many seconds an entity may be in a state.
+ * The table of a state machine. `stays`: how many seconds an entity may be in a state.
  * @typedef {{ends: string[], stays: Readonly<Record<string, number>>, rows: Row[]}} Table
  */
 
 /**
- * An entity moved.
+ * A transition that an entity has made.
  * @typedef {{do: "step", machine: string, key: string, old: string, new: string, cause: string,
  *   why: string}} Step
  */
 
-/** The state before the first. */
+/** The name of the state of an entity that does not exist yet. */
 export const ABSENT = "[*]";
 
-/** A machine was asked for a step that its table does not have; the state did not move. */
+/** The error for a transition that the table does not have; the state was not changed. */
 export class UndeclaredTransitionError extends Error {
   /**
    * @param {string} machine
@@ -36,7 +36,7 @@ export class UndeclaredTransitionError extends Error {
   }
 }
 
-/** One entity of a machine; absent until its first step. */
+/** An entity with a state, which a state machine table governs; absent until its first transition. */
 export class Entity {
   #table;
   #state = ABSENT;
@@ -53,17 +53,17 @@ export class Entity {
     this.#table = table;
   }
 
-  /** The state it is in; null: absent. */
+  /** The present state; null: the entity does not exist yet. */
   get state() {
     return this.#state === ABSENT ? null : this.#state;
   }
 
-  /** Seconds it may stay in its state; infinity: without end. */
+  /** Seconds for which the entity may stay in its state; infinity: no limit. */
   get patience() {
     return this.#table.stays[this.#state] ?? Infinity;
   }
 
-  /** Whether its history may stop here. */
+  /** Whether the present state may be the last one. */
   get mayEnd() {
     return this.#state === ABSENT || this.#table.ends.includes(this.#state);
   }
@@ -83,7 +83,7 @@ export class Entity {
   }
 
   /**
-   * Return whether a row allows a trigger now.
+   * Return whether the table has a transition for a trigger in the present state.
    *
    * @param {string} trigger
    * @param {readonly string[]} [given] the conditions that are true
@@ -93,7 +93,7 @@ export class Entity {
   }
 
   /**
-   * Follow the row for a trigger.
+   * Make the transition for a trigger.
    *
    * @param {string} trigger
    * @param {string} [why] half a sentence for people

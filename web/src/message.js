@@ -1,4 +1,4 @@
-/** Messages in normal form: reading any spelling, answers, and the names that traces use. */
+/** Messages in normal form: read any spelling of a peer, make answers, write frames. */
 
 import * as urls from "./address.js";
 import { CODES, EVENT_PARTS, TYPES } from "./constants.js";
@@ -15,7 +15,7 @@ import * as json from "./json.js";
  */
 
 /**
- * One message in normal form; nothing of it is changed in place.
+ * One message in normal form, which is never changed in place.
  * @typedef {{readonly id: number, readonly type: MessageType, readonly from: string,
  *   readonly to: string, readonly body: JsonObject, readonly identity?: SenderIdentity}} Message
  */
@@ -54,7 +54,7 @@ export const reasonIn = (message) =>
   typeof message.body.description === "string" ? message.body.description : "";
 
 /**
- * Return the runtime that sent a message, as its identity says; those without share one name.
+ * Return the runtime in the identity of a message's sender; "" without an identity.
  *
  * @param {Message} message
  */
@@ -70,7 +70,7 @@ export const viaOf = (message) =>
     : [];
 
 /**
- * Return the name of this message instance, the same at every hop.
+ * Return an identifier of a message, which is the same at every hop.
  *
  * @param {Message} message
  */
@@ -132,7 +132,7 @@ export function refuse(request, code, why, retryAfter = null) {
 }
 
 /**
- * Return what a requester gets in place of an answer that cannot be read or written.
+ * Make the answer that a requester gets in place of one that cannot be read or written.
  *
  * @param {Message} answer only its id and ends count
  * @param {string} why
@@ -201,7 +201,7 @@ const CHILDREN = { comm: ["resources"] };
 const has = (table, key) => Object.prototype.hasOwnProperty.call(table, key);
 
 /**
- * Read one message as a peer wrote it.
+ * Convert one message in any spelling of a peer to normal form.
  *
  * @param {JsonObject} raw
  * @param {{believes?: boolean}} [options] whether the writer says who the sender is
@@ -282,7 +282,7 @@ function rawBody(raw, type) {
 }
 
 /**
- * Return the address that every spelling of it stands for.
+ * Return the normal form of an address in any known spelling.
  *
  * @param {string} text
  */
@@ -304,7 +304,7 @@ export function normalAddress(text) {
 }
 
 /**
- * Return what is one address, in canonical form.
+ * Return the canonical text of the address in a field; refuse any other value.
  *
  * @param {Json | undefined} value
  * @param {string} field
@@ -315,7 +315,7 @@ export function address(value, field) {
 }
 
 /**
- * Return a list of addresses, in canonical form.
+ * Return the canonical addresses in a field, which may be a list or a single one.
  *
  * @param {Json | undefined} value
  * @param {string} field
@@ -530,7 +530,7 @@ function forwarded(body) {
 }
 
 /**
- * Read the entry `identity` of a body; null: it is none of ours.
+ * Read the sender's identity from the value of `identity` in a body; null: malformed.
  *
  * @param {Json | undefined} value
  * @returns {SenderIdentity | null}
@@ -560,8 +560,8 @@ export function readSender(value) {
  */
 
 /**
- * Read the lines of a frame; a bad line does not affect others, and nothing is thrown.
- * Behind an answer that is malformed stands the message that takes its place.
+ * Read the lines of a frame without throwing; a bad line does not affect others.
+ * A malformed answer is followed by the message that replaces it.
  *
  * @param {string} frame
  * @returns {(Message | BadLine)[]}
@@ -596,7 +596,7 @@ export function readLine(line) {
 }
 
 /**
- * Return the answer to a request, or what replaces an answer, if ends and id can be read.
+ * Return a bad line with the refusal of its request, or the replacement of its answer, if possible.
  *
  * @param {Json} raw
  * @param {json.BadMessageError} error
@@ -619,7 +619,7 @@ export function badLine(raw, error) {
 }
 
 /**
- * Return one message as one line.
+ * Encode one message as one line of JSON.
  *
  * @param {Message} message
  */
@@ -632,7 +632,7 @@ export function writeLine({ id, type, from, to, body }) {
 }
 
 /**
- * Return all lines in order, in as few frames as the limits allow.
+ * Join lines, in order, to as few frames as the limits permit.
  *
  * @param {string[]} lines
  * @returns {string[]}
@@ -658,8 +658,8 @@ export function frames(lines) {
 }
 
 /**
- * Return whether a message goes by the node only: what links are made of, and what owners of
- * objects have to see there (`fsm/effects.py`).
+ * Return whether a message must be sent by the node, not by a link: messages that set up links, and
+ * those about objects that need the node (`fsm/effects.py`).
  *
  * @param {Message} message
  */

@@ -1,4 +1,4 @@
-/** The module that a page loads when it uses data objects or Workers. */
+/** Entry module for data objects and Workers, which a page loads only if it uses them. */
 
 export { Objects } from "./objects.js";
 export { Sandbox } from "./sandbox.js";

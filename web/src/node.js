@@ -1,4 +1,4 @@
-/** The stub that leads to the message node: it hosts a `StubClient` over `protofly.v1`. */
+/** The stub that connects a runtime to its message node by a WebSocket (`protofly.v1`). */
 
 import { sessionManager, statusOf } from "./address.js";
 import { CODES, DROPS } from "./constants.js";
@@ -13,7 +13,7 @@ import { rateOf, StubClient } from "./session.js";
 /** @typedef {import("./json.js").JsonObject} JsonObject */
 /** @typedef {import("./session.js").Method} Method */
 
-/** The subprotocol of our own stubs. */
+/** The WebSocket subprotocol of Protofly's stubs. */
 const PROTOCOL = "protofly.v1";
 
 /**
@@ -41,7 +41,7 @@ const PROTOCOL = "protofly.v1";
  * @property {(url: string, protocol: string) => Socket} connect
  */
 
-/** One node stub; the messages for the node are given to `take`. */
+/** Stub to a message node: session, login and reconnection; `take` sends a message to the node. */
 export class NodeStub {
   isStub = true;
   #tools;
@@ -116,13 +116,13 @@ export class NodeStub {
     return this.#core.queued;
   }
 
-  /** Take the first step. */
+  /** Begin to connect. */
   start() {
     this.#host.run((core) => core.begin());
   }
 
   /**
-   * Take a message for the node, or a command for the stub.
+   * Send a message to the node, or execute a command for the stub.
    *
    * @param {Message} message
    */
@@ -252,7 +252,7 @@ export class NodeStub {
   }
 
   /**
-   * Show the key, and prove it once there is a challenge.
+   * Return the arguments of a session request: the key, and a proof if there is a challenge.
    *
    * @param {Method} method
    * @param {string | null} token
@@ -320,7 +320,7 @@ export class NodeStub {
   }
 
   /**
-   * End a link because of a message of the node.
+   * Close the link because of an invalid message of the node.
    *
    * @param {Link} link
    * @param {string} why
@@ -414,7 +414,7 @@ function lifeOf(statement) {
 }
 
 /**
- * Return what a token claims; nothing is verified.
+ * Return the claims in a token, without verifying the signature.
  *
  * @param {string | null} token
  * @returns {any}
@@ -435,7 +435,7 @@ function claimsOf(token) {
  *   wrote: (count: number) => unknown, read: (frame: unknown) => unknown}} Events
  */
 
-/** One WebSocket to the node. */
+/** One WebSocket connection to the node, with its unsent lines. */
 class Link {
   #clock;
   #events;
@@ -496,7 +496,7 @@ class Link {
   }
 
   /**
-   * Write a line with the next frame.
+   * Queue a line, which is sent with the next frame.
    *
    * @param {string} line
    * @param {number} count how many it counts as
@@ -547,7 +547,7 @@ class Link {
     this.#events.lost(why);
   }
 
-  /** End at once, in any state. Idempotent. */
+  /** Close the connection at once, in any state. Idempotent. */
   hangUp() {
     if (this.#isOver) return;
     this.#isOver = true;

@@ -1,4 +1,4 @@
-/** Data objects as a hyperty has them: it reports them, or observes them. */
+/** The interface of a hyperty to data objects: objects that it reports, and that it observes. */
 
 import { domainOf, isBelow } from "./address.js";
 import { sleep } from "./clock.js";
@@ -29,9 +29,9 @@ import { ObserverCore } from "./sync/copy.js";
  * @property {import("./clock.js").Clock} clock
  */
 
-/** Answers of routers that leave open whether a new child was created. */
+/** Reply codes of routers that do not show whether a new child was created. */
 const UNDECIDED = /** @type {number[]} */ ([CODES.TIMEOUT, CODES.UNAVAILABLE]);
-/** Answers after which a read is made again. */
+/** Reply codes after which a read is repeated. */
 const PASSING = [CODES.TIMEOUT, CODES.INTERNAL, CODES.BAD_BACKEND, CODES.UNAVAILABLE, CODES.BACKEND_TIMEOUT];
 
 const LEAVES = "the observer leaves";
@@ -83,7 +83,7 @@ function granted(answer) {
 }
 
 /**
- * Read an object; by the node, if a link does not prove who asks.
+ * Read a whole object; repeat by the node if the object cannot verify the reader over a link.
  *
  * @param {ObjectHost} host
  * @param {string} url
@@ -110,13 +110,13 @@ export class Child {
     return named(this.id)?.creator ?? "";
   }
 
-  /** Its value, which cannot be changed in place; null: it was deleted. @type {Json} */
+  /** The value of the child, which cannot be changed in place; null: deleted. @type {Json} */
   get value() {
     return this.#children.kept(this.id)?.value ?? null;
   }
 
   /**
-   * Replace its value, and notify all observers.
+   * Replace the value of the child, and notify all observers.
    *
    * @param {Json} value
    */
@@ -139,7 +139,7 @@ export class Children extends Emitter {
   #url;
   #copy;
   #isBegun = false;
-  /** The operations of the hyperty, one after the other. @type {Promise<unknown>} */
+  /** Resolves when the last queued operation of the hyperty has ended. @type {Promise<unknown>} */
   #turn = Promise.resolve();
   /** @type {Map<string, Json>} */
   #seen = new Map();
@@ -203,7 +203,7 @@ export class Children extends Emitter {
       let op = this.#op("create", id, number, value);
       let answer = await this.#host.port.request(this.#message(op));
       for (let tries = 1; codeOf(answer) === CODES.UNAVAILABLE && tries < CHILD_TRIES; tries += 1) {
-        // Its store cannot be written now, or its path is another now.
+        // The reporter's store is not writable now, or the route to the reporter has changed.
         await sleep(this.#host.clock, BUSY_PAUSE);
         op = { ...op, version: this.#host.nextId(this.#host.url) };
         answer = await this.#host.port.request(this.#message(op));
@@ -287,7 +287,7 @@ export class Children extends Emitter {
   }
 
   /**
-   * Take a message to the address of the children.
+   * Process a message to the address of the children.
    *
    * @param {Message} message
    * @param {boolean} [isReported] whether it comes from the reporter's end, which keeps it already
@@ -306,7 +306,7 @@ export class Children extends Emitter {
   }
 
   /**
-   * Take the children out of the whole object.
+   * Set all children from the whole object.
    *
    * @param {Json | undefined} shown
    */
@@ -498,7 +498,7 @@ export class ReportedObject extends Emitter {
   }
 
   /**
-   * Take a notice of the list of observers.
+   * Process an event about observers that joined or left.
    *
    * @param {JsonObject} body
    */
@@ -598,7 +598,7 @@ export class ObservedObject extends Emitter {
     return this.#copy.core.state === "stale";
   }
 
-  /** Why no change will come any more; null: changes come. */
+  /** The reason why no changes come any more; null: changes come. */
   get gone() {
     return this.#end;
   }
@@ -621,7 +621,7 @@ export class ObservedObject extends Emitter {
   }
 
   /**
-   * Take a message about it.
+   * Process a message about the object.
    *
    * @param {Message} message
    */
@@ -661,7 +661,7 @@ export class ObservedObject extends Emitter {
   }
 
   /**
-   * Stop following it, for a reason that its user is told.
+   * Stop observing the object, for a reason that the hyperty gets as the event `end`.
    *
    * @param {Refusal} refusal
    */
@@ -820,7 +820,7 @@ export class Objects {
   }
 
   /**
-   * Take a message for the hyperty that is about an object.
+   * Process a message for the hyperty if it is about a data object.
    *
    * @param {Message} message
    * @param {import("./hyperty.js").Code} code
@@ -882,7 +882,7 @@ export class Objects {
     return true;
   }
 
-  /** End everything without messages: the hyperty has left. */
+  /** Close all objects without sending messages, as the hyperty has left. */
   end() {
     for (const object of this.#reported.values()) object.children.end();
     for (const object of [...this.#observed.values()]) object.giveUp(new Refusal(CODES.GONE, LEAVES));

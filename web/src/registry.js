@@ -1,6 +1,6 @@
 /**
- * The registry of a runtime: the way of each message, the stub of the node, the table of direct
- * links, and the records that the domain registry keeps of this runtime.
+ * The registry of a runtime: it finds the route of each message, controls the stub of the node and
+ * the direct links, and keeps the runtime's records in the domain registry alive.
  */
 
 import * as urls from "./address.js";
@@ -27,15 +27,15 @@ import { trim } from "./transactions.js";
  *   followed: Map<string, Promise<() => Promise<void>>>}} Follower
  */
 
-/** Records that all hyperties follow by requests of their own; one follows at most half of what is free. */
+/** Maximum records that hyperties follow by their own requests; each may use half of the free ones. */
 const FOLLOWED = Math.floor(constants.MAX_SUBSCRIPTIONS / 4);
 
 const REGISTRATION = urls.registrationOf("");
 
-/** Addresses whose way is remembered. */
+/** Number of addresses whose route is cached. */
 const ROUTES = 1024;
 
-/** A request of the runtime itself was refused; `code` is that of the answer. */
+/** The error for a refused request of the runtime itself; `code` is the reply code. */
 export class RefusedError extends Error {
   /**
    * @param {string} what
@@ -51,7 +51,7 @@ export class RefusedError extends Error {
 }
 
 /**
- * Return the answer if it says yes.
+ * Return a successful answer; throw an error for a refusal.
  *
  * @param {string} what what was asked for, as the beginning of a sentence
  * @param {Message} answer
@@ -167,11 +167,11 @@ export class Registry {
     return this.#stub?.stub.session ?? this.#options.session;
   }
 
-  /** Why the node has ended the session for good; null: it has not. @type {string | null} */
+  /** The reason why the node has ended the session for good; null: not ended. @type {string | null} */
   endReason = null;
-  /** What this runtime had before; asked once. @type {Promise<void> | null} */
+  /** The request for addresses of earlier runs, made once. @type {Promise<void> | null} */
   #recalling = null;
-  /** Addresses that no hyperty has now, by what they are for. @type {Map<string, string[]>} */
+  /** Addresses without a hyperty now, by descriptor or name. @type {Map<string, string[]>} */
   #former = new Map();
 
   /** Number of messages that wait for the node. */
@@ -198,13 +198,13 @@ export class Registry {
     return this.#links;
   }
 
-  /** Forget the ways of all messages: a link came or went. */
+  /** Clear the cache of routes, because a link was opened or lost. */
   routesChanged() {
     this.#routes.clear();
   }
 
   /**
-   * Report each time that the connection to the node becomes live, or ends.
+   * Call a function each time that the connection to the node becomes live, or ends.
    *
    * @param {(live: boolean) => void} watcher
    */
@@ -214,7 +214,7 @@ export class Registry {
   }
 
   /**
-   * Report each time that the node has forgotten this runtime, and gives it another session.
+   * Call a function each time that the node has lost the session's state, to restore it.
    *
    * @param {() => Promise<unknown>} report resolves when everything is had again
    */
@@ -298,7 +298,7 @@ export class Registry {
   }
 
   /**
-   * Take a status event of the stub.
+   * Process a status event of the node's stub.
    *
    * @param {Message} message
    */
@@ -371,7 +371,7 @@ export class Registry {
   // ---- addresses
 
   /**
-   * Have the node allocate addresses.
+   * Let the node allocate addresses.
    *
    * @param {string} scheme such as `hyperty` or `comm`
    * @param {number} [number]
@@ -421,7 +421,7 @@ export class Registry {
   }
 
   /**
-   * Keep an address for the next hyperty like the one that had it.
+   * Reserve an address for the next hyperty with the same descriptor or name.
    *
    * @param {string} purpose
    * @param {string} url
@@ -432,7 +432,7 @@ export class Registry {
   }
 
   /**
-   * Learn the addresses that this runtime has registered before.
+   * Search the domain registry for addresses that earlier runs of this runtime have registered.
    *
    * @param {string | null} user
    */
@@ -551,7 +551,7 @@ export class Registry {
   }
 
   /**
-   * Follow a record for a hyperty, or end that (M-29). Idempotent.
+   * Begin or end to follow a record for a hyperty, by its request (M-29). Idempotent.
    *
    * @param {Message} request
    * @param {Follower} follower
@@ -622,7 +622,7 @@ export class Registry {
   }
 
   /**
-   * Take the report of a domain registry (M-30).
+   * Process a domain registry's report about a record's status (M-30).
    *
    * @param {Message} message
    */
@@ -638,7 +638,7 @@ export class Registry {
   }
 
   /**
-   * Have the node report a record again that it has forgotten; meanwhile it may have changed.
+   * Subscribe again to a record's status after the node has lost the subscription, and read it.
    *
    * @param {string} url
    */
@@ -679,8 +679,8 @@ export class Registry {
   }
 
   /**
-   * The node has forgotten this runtime: claim all addresses and register all records again. The
-   * stub sends nothing else meanwhile.
+   * Restore the session's state that the node has lost: claim all addresses and register all records
+   * again. The stub sends no other messages meanwhile.
    *
    * @param {string} stub
    * @param {string} link name of the new session
@@ -701,7 +701,7 @@ export class Registry {
   }
 
   /**
-   * Claim an address, as often as it takes to be answered, but none that is given back meanwhile.
+   * Claim an address again until the node answers, unless the address is released meanwhile.
    *
    * @param {string} url
    */
@@ -735,7 +735,7 @@ export class Registry {
     return this.#port.ask("subscribe", to, { resources: [url], source: this.#tools.runtime });
   }
 
-  /** Keep no record alive any more. */
+  /** Stop the keep-alive of all records. */
   close() {
     this.#kept.clear();
     this.#followed.clear();

@@ -1,7 +1,7 @@
 /**
- * Direct links of a runtime: the driver of its table of links (`links.js`). It reads the records of
- * entities, has paths set and stubs deployed, gives them their orders, and says by which link a
- * message goes, and who may send over one.
+ * Control of the direct links of a runtime, by the table of links in `links.js`. The code here reads
+ * registration records, subscribes at the node, deploys stubs and gives them orders. It decides by
+ * which link a message is sent, and whether a peer owns the senders of the messages it sends.
  */
 
 import { domainOf, isBackend, isBelow, registryOf, runtimeOf, schemeOf, statusOf, subscriptionManager } from "./address.js";
@@ -34,7 +34,7 @@ import { trim } from "./transactions.js";
  */
 
 /**
- * What makes stubs of direct links, and what knows the addresses at their other ends. `descriptor` is
+ * Functions that make stubs of direct links, and the class for peers' lists of addresses. `descriptor` is
  * the catalogue address of the requester that others load to reach the handler.
  * @typedef {{handler: ((context: StubContext) => LinkStub) | null, descriptor: string,
  *   requester: (context: StubContext) => LinkStub, Lists: typeof import("./p2p/lists.js").Lists}} LinkStubs
@@ -62,13 +62,13 @@ export class Links {
   #host;
   /** @type {Map<string, {stub: LinkStub, miniBus: import("./bus.js").MiniBus, clear: () => void}>} */
   #deployed = new Map();
-  /** What the registry says is the peer's of each link. @type {Map<string, Set<string>>} */
+  /** Addresses of each link's peer, by their records. @type {Map<string, Set<string>>} */
   #owned = new Map();
   /** What listens at each link of a handler. @type {Map<string, import("./bus.js").Listener>} */
   #listening = new Map();
   /** The runtime at the other end of each link. @type {Map<string, string>} */
   #peers = new Map();
-  /** When a peer has sent in the name of others, by link. @type {Map<string, number[]>} */
+  /** Times at which a peer used a forged sender, by link. @type {Map<string, number[]>} */
   #forgeries = new Map();
   /** @type {Map<string, Entity>} */
   #jobs = new Map();
@@ -76,7 +76,7 @@ export class Links {
   #records = new Map();
   /** @type {Map<string, Promise<JsonObject | null>>} */
   #reading = new Map();
-  /** What has come over a link and waits for a proof of a sender.
+  /** Messages from each link that wait until their senders' records are read.
    * @type {Map<string, {waiting: Message[], bytes: number}>} */
   #held = new Map();
   /** Questions of handlers that wait until our own request yields. @type {Message[]} */
@@ -183,7 +183,7 @@ export class Links {
   }
 
   /**
-   * Set a link up to where an entity lives, if that is possible.
+   * Set up a link to the runtime of an entity, if that is possible.
    *
    * @param {string} entity
    */
@@ -192,7 +192,7 @@ export class Links {
   }
 
   /**
-   * Say whether a part of the runtime at the other end of a link speaks for an entity.
+   * Return whether a component of a link's remote runtime may act for an entity there.
    *
    * @param {string} link
    * @param {string} part
@@ -270,8 +270,7 @@ export class Links {
   // ---- records
 
   /**
-   * Return what is known of an entity: its record, null if there is none, undefined if it is to be
-   * read.
+   * Return the cached record of an entity; null if it has no record, undefined if unknown.
    *
    * @param {string} entity
    */
@@ -281,7 +280,7 @@ export class Links {
   }
 
   /**
-   * Forget where an entity lives: its record has changed.
+   * Discard the cached record of an entity, which has changed.
    *
    * @param {string} entity
    */
@@ -299,7 +298,7 @@ export class Links {
   }
 
   /**
-   * Learn where an entity lives, by its record: what is known is read anew if it contradicts.
+   * Read the record of an entity that a peer's list names, unless the cached record agrees.
    *
    * @param {string} entity
    * @param {string} remote the runtime that says that it lives there
@@ -311,7 +310,7 @@ export class Links {
   }
 
   /**
-   * Reach an entity by the node: its runtime says that it does not live there any more.
+   * Stop using a link for an entity, after its runtime has removed the entity from its list.
    *
    * @param {string} entity
    * @param {string} remote
@@ -343,7 +342,7 @@ export class Links {
   }
 
   /**
-   * Say whether the peer of a link owns an address: by its record, not by having been heard.
+   * Return whether the peer of a link owns an address, by the address's record.
    *
    * @param {string} link
    * @param {string} address
@@ -361,7 +360,7 @@ export class Links {
   }
 
   /**
-   * Count an address that no record can make the peer's; too many end the link.
+   * Count a message with a forged sender; too many of them end the link.
    *
    * @param {string} link
    * @param {string} address
@@ -377,8 +376,7 @@ export class Links {
   }
 
   /**
-   * Take a message that has come over a link, once its sender's record is read; the order of the
-   * link is kept.
+   * Accept a message from a link when its sender's record is read, in the order of the link.
    *
    * @param {Message} message
    * @param {string} link
@@ -442,7 +440,7 @@ export class Links {
   }
 
   /**
-   * Answer a question about the row of a runtime (P2P-18), or take what another registry says.
+   * Answer a stub's question about its link (P2P-18), or process a message of another registry.
    *
    * @param {Message} request
    */
@@ -525,7 +523,7 @@ export class Links {
   }
 
   /**
-   * Give an order; a stub that is to go on with its link, and does not, is gone.
+   * Send an order to a stub; a stub that refuses an important order is removed.
    *
    * @param {string} stub
    * @param {JsonObject} body
@@ -599,7 +597,7 @@ export class Links {
     });
   }
 
-  /** The node has forgotten this runtime: set its paths again. */
+  /** Repeat the subscriptions of all stubs, after the node has lost them. */
   renew() {
     const paths = subscriptionManager(this.#tools.domain);
     return Promise.all([...this.#deployed.keys()].map((url) => {
@@ -608,7 +606,7 @@ export class Links {
     }));
   }
 
-  /** End all links, and set none up any more. */
+  /** End all links, and set up no new ones. */
   async close() {
     // A link is disconnected first, then its row and its listener go.
     const entries = this.#table.entries.flatMap((entry) => entry.ends);

@@ -1,4 +1,4 @@
-/** A runtime in a page: the composition of its parts, and what an application uses. */
+/** A runtime in a page: it combines all components, and is the interface for applications. */
 
 import { canonical, domainOf, inboxOf, runtimeAddress } from "./address.js";
 import { Mailbox, MessageBus, MiniBus, Port } from "./bus.js";
@@ -56,7 +56,7 @@ import { Trace } from "./trace.js";
  * @property {(why: string) => void} [onEnded] is called if the sandbox ends by itself
  */
 
-/** A hyperty that was deployed: what the page itself may do in its name. */
+/** A deployed hyperty, with the functions that the page may call in the hyperty's name. */
 export class Deployed extends Hyperty {
   #close;
 
@@ -71,18 +71,19 @@ export class Deployed extends Hyperty {
     this.#close = close;
   }
 
-  /** Unregister and stop it; the next one of its descriptor, or else name, has its address. */
+  /** Unregister and stop the hyperty; reserve its address for the next one of the same descriptor
+   * or name. */
   rest() {
     return this.#close(true);
   }
 
-  /** Unregister and stop it, and give its address back. Idempotent. */
+  /** Unregister and stop the hyperty, and release its address. Idempotent. */
   close() {
     return this.#close();
   }
 }
 
-/** One runtime. `openRuntime` makes it. */
+/** One runtime, with its session with the node, its hyperties and links; made by `openRuntime`. */
 export class Runtime {
   #tools;
   #bus;
@@ -122,7 +123,7 @@ export class Runtime {
     this.domain = this.#tools.domain;
     /** The key of this runtime; null: it shows none. */
     this.key = key;
-    /** Its records. */
+    /** The trace: the records of all events in this runtime. */
     this.trace = trace;
     /** How many messages were dropped, by reason, and the last ones. */
     this.counters = counters;
@@ -142,9 +143,9 @@ export class Runtime {
     });
   }
 
-  // ---- for the parts of a runtime: seams, see docs/architecture.md
+  // ---- for the components of a runtime: seams, see docs/architecture.md
 
-  /** What its parts share. */
+  /** The objects that all components share. */
   get tools() {
     return this.#tools;
   }
@@ -155,7 +156,7 @@ export class Runtime {
   }
 
   /**
-   * Open a part of the runtime, with the address `<runtime>/<name>`.
+   * Register a component of the runtime, with the address `<runtime>/<name>`.
    *
    * @param {string} name such as `sm`
    * @param {Mailbox | ((message: Message) => unknown)} take handles what comes for it
@@ -170,7 +171,7 @@ export class Runtime {
   }
 
   /**
-   * Have something done when the runtime closes, while it is still connected.
+   * Call a function when the runtime closes, while it is still connected.
    *
    * @param {() => unknown | Promise<unknown>} act
    */
@@ -239,12 +240,12 @@ export class Runtime {
     let own = null;
     const objects = source === null ? async () => {
       const loaded = await this.#objectsOf(url, port);
-      // Only now: calls side by side must share one, as messages are given to one.
+      // Concurrent calls must share one object, as messages are delivered to one only.
       return (own ??= loaded);
     } : undefined;
     const outlet = {
       objects,
-      // What code in a Worker follows, it is told there.
+      // Status reports for code in a Worker are sent to the Worker.
       registry: source === null ? `${this.url}/registry` : undefined,
       nextId: /** @param {string} from */ (from) => this.#bus.nextId(from),
       post: /** @param {Message} message */ (message) => port.post(message),
@@ -457,7 +458,7 @@ export class Runtime {
   }
 
   /**
-   * Wait for a step of the end, but not long: a node that is gone does not answer.
+   * Wait for an operation during the close, with a time limit, as the node may not answer.
    *
    * @param {Promise<unknown>} step
    */
@@ -491,8 +492,8 @@ async function sourceOf(code, integrity) {
 }
 
 /**
- * Return the second module for a Worker, which cannot ask the network for it. What has no address
- * of its own names the first module by its whole address: that one is there already.
+ * Return the text of the second module (data objects) for a Worker, which has no network. Its
+ * imports name the first module, which the Worker has loaded, by the complete URL.
  *
  * @param {string | URL} worker
  */
@@ -515,7 +516,7 @@ function checkNode({ node, insecure = false }) {
 const VOUCHERS = ["none", "domain", "identity-provider"];
 
 /**
- * Throw an error unless somebody can vouch for peers as the options require.
+ * Throw an error if nobody could vouch for peers in the way that the options require.
  *
  * @param {RuntimeOptions} options
  */
@@ -526,7 +527,7 @@ function checkVouchers({ p2p }) {
 }
 
 /**
- * Open a runtime, and its session with the node.
+ * Make a runtime, and open its session with the node.
  *
  * @param {RuntimeOptions} options
  * @returns {Promise<Runtime>}

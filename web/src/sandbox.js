@@ -1,4 +1,4 @@
-/** The host of a sandbox: a Worker with the code of one hyperty, which nothing here trusts. */
+/** Host of a sandbox: starts a Worker with the untrusted code of one hyperty, and limits it. */
 
 import { CODES, DROPS } from "./constants.js";
 import * as constants from "./constants.js";
@@ -21,7 +21,7 @@ import { SANDBOX, SandboxError } from "./worker.js";
  * @property {(why: string) => void} onEnded
  */
 
-/** One Worker: a listener of its MiniBUS. */
+/** One Worker with the code of a hyperty; a listener that passes messages to the Worker. */
 export class Sandbox {
   #tools;
   #port;
@@ -32,7 +32,7 @@ export class Sandbox {
   #bucket = new TokenBucket(constants.SANDBOX_RATE, constants.SANDBOX_BURST);
   /** Messages that the Worker may still post. */
   #credits = constants.SUBMITTED;
-  /** Credits that are given back when the rate of the sandbox permits. */
+  /** Credits that are returned to the Worker when its rate permits. */
   #owed = 0;
   #waiting = 0;
   #beatAt = Infinity;
@@ -42,7 +42,7 @@ export class Sandbox {
   /** Requests that were delivered and are not answered. @type {Map<string, Message>} */
   #outstanding = new Map();
   #shares = new Shares(constants.MAILBOX);
-  /** The last status of records that it follows and was not told of. @type {Map<string, string | null>} */
+  /** Status of followed records that the Worker was not told yet. @type {Map<string, string | null>} */
   #statuses = new Map();
   #isTelling = false;
   #hasStarted = false;
@@ -88,7 +88,7 @@ export class Sandbox {
   /** @param {Message} message */
   take(message) {
     if (this.#isOver || this.#waiting >= constants.MAILBOX) return false;
-    // What it follows of data objects, the sync manager answers.
+    // Messages about observed data objects need no answer of the Worker: the sync manager answers.
     if (isRequest(message) && isBelow(message.to, this.name)) {
       const key = keyOf(message);
       this.#settled(key);
@@ -101,7 +101,7 @@ export class Sandbox {
   }
 
   /**
-   * Tell the Worker the status of a record that it follows: one that is slow is told the last.
+   * Send the Worker the status of a record that it follows; a slow Worker gets only the last one.
    *
    * @param {string} record
    * @param {string | null} status
@@ -128,7 +128,7 @@ export class Sandbox {
     this.#shares.leave(peerOf(request));
   }
 
-  // ---- what the Worker says; any of it may be a lie
+  // ---- messages from the Worker, which are not trusted
 
   /** @param {unknown} data */
   #heard(data) {
@@ -150,7 +150,7 @@ export class Sandbox {
       this.#hasLoaded = true;
       void this.#load();
     } else if (word.do === "failed") this.#end(typeof word.why === "string" ? word.why.slice(0, 500) : "it failed");
-    // Nothing holds a flood of such words back from the page.
+    // The browser does not limit such messages, so a flood of them ends the Worker.
     else this.#end("it says what nobody has asked for");
   }
 
@@ -189,7 +189,7 @@ export class Sandbox {
   }
 
   /**
-   * Answer what is no message, as far as it has an id, so that nobody waits for ever.
+   * Answer a malformed message of the Worker, if it has an id, so that nobody waits for ever.
    *
    * @param {string} text
    * @param {BadMessageError} error
@@ -241,7 +241,7 @@ export class Sandbox {
       this.#channel.port1.postMessage({ do: "beat" });
     }
     if (now >= this.#silentAt) {
-      // Late itself: what the Worker has said may not be read yet.
+      // This page was busy: messages of the Worker may not have been read yet.
       if (now <= this.#silentAt + constants.LATE) return this.#end("it does not answer");
       this.#silentAt = now + constants.SANDBOX_SILENCE;
     }

@@ -1,6 +1,6 @@
 /**
- * The session of a node stub, as a core without input or output: `fsm/session/stub_client.py`
- * explains it.
+ * The session of a runtime with its node, as a state machine without I/O; see
+ * `fsm/session/stub_client.py`.
  */
 
 import { domainOf, isBackend, isBelow } from "./address.js";
@@ -15,15 +15,15 @@ import { isRequest } from "./message.js";
 /** @typedef {{perSecond: number, burst: number}} Rate */
 
 /**
- * The answer of the node to a session control. `isLasting`: another attempt does not help.
- * `isPassing`: the node has said when one may help. `login`: the token of the login that was shown.
+ * The answer of the node to a session control. `isLasting`: another attempt is useless.
+ * `isPassing`: the node has stated when to try again. `login`: the login token that was sent.
  * @typedef {{method: Method, code: number, token?: string | null, why?: string,
  *   isEmptied?: boolean, isLasting?: boolean, isPassing?: boolean, login?: string,
  *   challenge?: string | null, rate?: Rate | null}} Answer
  */
 
 /**
- * The commands of a stub.
+ * The commands of the state machine, which its host executes.
  * @typedef {object} StubPort
  * @property {(step: import("./machine.js").Step) => void} step
  * @property {() => void} dial `dialled` or `loseLink` follows
@@ -37,7 +37,7 @@ import { isRequest } from "./message.js";
  * @property {() => void} ended
  */
 
-/** Two queues in order of arrival, both bounded: for the session, and for the link. */
+/** Bounded queues of messages: those that wait for the session, and those being written. */
 class Outbox {
   #port;
   /** @type {Message[]} */
@@ -156,7 +156,7 @@ class Outbox {
     }
   }
 
-  /** Take back the messages that the link did not send before it broke; they wait first. */
+  /** Put the messages that a broken link did not send before those that wait for the session. */
   keep() {
     const kept = this.#unwritten.splice(0);
     this.#waiting.unshift(...kept);
@@ -178,7 +178,7 @@ class Outbox {
   }
 
   /**
-   * End a message that cannot be sent: only requests are answered.
+   * End a message that cannot be sent: answer a request, drop any other message.
    *
    * @param {Message} message
    * @param {number} code
@@ -208,7 +208,7 @@ class Outbox {
   }
 }
 
-/** Counts attempts at one thing: the first is at once, then pauses double. */
+/** Pauses between attempts to connect: none before the first, then they double. */
 class Backoff {
   #tries = 0;
   #relapses = 0;
@@ -243,16 +243,16 @@ class Backoff {
 }
 
 const TALKING = ["renewing", "open", "pinging"];
-/** The requests by which a runtime claims addresses, sets paths, and registers. */
+/** Verbs of the requests by which a runtime restores its addresses, subscriptions and records. */
 const RENEWALS = ["subscribe", "create", "update"];
 const ASKING = ["opening", "proving"];
-/** Answers to a re-open that mean that the session does not exist any more. */
+/** Codes of answers to a re-open that mean that the session does not exist any more. */
 const FORGOTTEN = /** @type {number[]} */ ([CODES.GONE, CODES.UNAUTHENTICATED, CODES.NOT_FOUND]);
 const TURNED_AWAY = /** @type {number[]} */ ([CODES.UNAUTHENTICATED, CODES.FORBIDDEN]);
 /** Seconds after which a missing statement is asked for again. */
 const STATEMENT_RETRY = 60;
 
-/** One node stub: an entity of `stub_connection`, and one of `node_link`. */
+/** State of a node stub: its connection and its link, by the state machines of these names. */
 export class StubClient {
   #connection;
   #link;
@@ -294,7 +294,7 @@ export class StubClient {
     this.#outbox = new Outbox(port);
     this.#jitter = jitter;
     this.#token = token;
-    /** How many sessions it has opened anew, or that the node has emptied. */
+    /** Number of sessions that are new, or whose state the node has lost. */
     this.sessions = 0;
   }
 
@@ -318,7 +318,7 @@ export class StubClient {
     return TALKING.includes(this.link ?? "");
   }
 
-  /** Take the step of the constructor. */
+  /** Make the first transition: the stub is created. */
   begin() {
     this.#move("constructed");
   }
@@ -385,7 +385,7 @@ export class StubClient {
   }
 
   /**
-   * Return whether a message gives the runtime back what it had at the node.
+   * Return whether a message restores addresses, subscriptions or records at the node.
    *
    * @param {Message} message
    */
@@ -397,7 +397,7 @@ export class StubClient {
   }
 
   /**
-   * Send the messages that waited until the runtime had renewed its claims in the new session.
+   * Send the messages that waited until the runtime had restored its state in a new session.
    *
    * @param {number} session
    * @param {number} now
@@ -456,7 +456,7 @@ export class StubClient {
   }
 
   /**
-   * Take an answer of the node.
+   * Process an answer of the node to a session control.
    *
    * @param {Answer} answer
    * @param {number} now
@@ -501,7 +501,7 @@ export class StubClient {
   }
 
   /**
-   * Return whether a refusal is lasting; so is that of many logins for some time.
+   * Return whether a refusal is final; also one that many logins got for some time.
    *
    * @param {Answer} answer
    * @param {number} now
@@ -515,7 +515,7 @@ export class StubClient {
   }
 
   /**
-   * End for good: all messages are refused with the reason, and nothing is tried again.
+   * End the session for good: refuse all messages with the reason, and do not reconnect.
    *
    * @param {string} why
    * @param {number} code
@@ -556,7 +556,7 @@ export class StubClient {
   }
 
   /**
-   * The node has said for how many seconds its statement is valid.
+   * Store for how many seconds the node's signed statement is valid.
    *
    * @param {number} life
    * @param {number} now
@@ -566,7 +566,7 @@ export class StubClient {
   }
 
   /**
-   * Note that the node has sent something.
+   * Store the time at which the node has last sent something.
    *
    * @param {number} now
    */
@@ -645,7 +645,7 @@ export class StubClient {
       case "pinging":
       case "renewing":
         if (now > this.#until + constants.LATE) {
-          // Late itself: what the node has answered may not be read yet.
+          // This page was busy: answers of the node may not have been read yet.
           this.#until = now + Math.min(now - this.#until, constants.PONG_TIMEOUT);
           return;
         }
@@ -686,7 +686,7 @@ export class StubClient {
 const reasonOf = (answer) => answer.why || `the node answered ${answer.code}`;
 
 /**
- * Return the rate that a node accepts from a session; null: it names none that is of use.
+ * Return the rate of messages that a node accepts from a session; null: missing or invalid.
  *
  * @param {import("./json.js").JsonObject} granted
  * @returns {Rate | null}

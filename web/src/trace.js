@@ -33,20 +33,20 @@ function digested(value) {
 }
 
 /**
- * Return a short hash of any value, the same in every place.
+ * Return a short hash of a JSON value, the same in all implementations.
  *
  * @param {Json} value
  */
 export const valueDigest = (value) => blake2b(sorted(value));
 
 /**
- * Return a short hash of type, ends and body, equal at every hop of a message.
+ * Return a short hash of a message's type, sender, receiver and body, equal at every hop.
  *
  * @param {Message} message
  */
 export const digest = ({ type, from, to, body }) => valueDigest([type, from, to, digested(body)]);
 
-/** Takes the records of one runtime; keeps a bounded number of them. */
+/** The trace of one runtime: collects records of its events, up to a maximum number. */
 export class Trace {
   /** @type {string[]} */
   #lines = [];
@@ -68,7 +68,7 @@ export class Trace {
     const start = new Date().toISOString().replace(/[-:]/g, "").replace("Z", "000Z");
     const unique = crypto.getRandomValues(new Uint32Array(1))[0].toString(16).padStart(8, "0");
     this.node = node;
-    /** Name of this run: when it started, in UTC, and what makes it unique. */
+    /** Name of this run: its start time in UTC, and a random part. */
     this.run = `${start}-${unique}`;
     this.limit = limit;
     this.keeps = keeps;
@@ -79,7 +79,7 @@ export class Trace {
     this.record("trace", { k: "start", machine, val: SCHEMA });
   }
 
-  /** Path of the text below a directory of traces. */
+  /** Path for the file of this trace, below a directory of traces. */
   get path() {
     const name = encodeURIComponent(this.node).replace(/[!'()*]/g, (one) =>
       `%${one.charCodeAt(0).toString(16).toUpperCase()}`);
@@ -92,7 +92,7 @@ export class Trace {
   }
 
   /**
-   * Keep a fact.
+   * Add a record.
    *
    * @param {string} actor name of the reporting component
    * @param {Fields} fields as `specs/trace.py` declares them; those without a value are left out
@@ -102,7 +102,7 @@ export class Trace {
   }
 
   /**
-   * Keep that an entity moved.
+   * Add a record about a state machine transition.
    *
    * @param {string} actor
    * @param {Step} step
@@ -115,7 +115,7 @@ export class Trace {
   }
 
   /**
-   * Keep what happened to a message.
+   * Add a record about an event of a message, such as its delivery.
    *
    * @param {string} actor
    * @param {string} op
@@ -146,7 +146,7 @@ export class Trace {
   }
 
   /**
-   * Keep that a message left by a link, or came over it; `seq` counts per link.
+   * Add a record that a message was sent or received by a link; `seq` counts for each link.
    *
    * @param {string} actor
    * @param {"xmit" | "rcv"} op
@@ -162,7 +162,7 @@ export class Trace {
   }
 
   /**
-   * Keep that a row of a table changed.
+   * Add a record that a row of a table was added, changed or removed.
    *
    * @param {string} actor
    * @param {"add" | "upd" | "del"} op
@@ -176,7 +176,7 @@ export class Trace {
   }
 
   /**
-   * Report each step from now on, also where no record is kept.
+   * Call a function for each transition from now on, also if no records are kept.
    *
    * @param {(step: Step) => void} listener
    * @returns {() => void} ends the reports
@@ -186,7 +186,7 @@ export class Trace {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Record that the run ended orderly. Idempotent. */
+  /** Add the record that the run has ended in order. Idempotent. */
   end() {
     if (!this.keeps || this.#ended) return;
     this.#ended = true;

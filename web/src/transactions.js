@@ -1,4 +1,4 @@
-/** Open requests and duplicates: `fsm/bus/transactions.py`, as cores without input or output. */
+/** Tables of a router: open requests, seen messages, and sent answers (`fsm/bus/transactions.py`). */
 
 import { DROPS } from "./constants.js";
 import * as constants from "./constants.js";
@@ -8,14 +8,14 @@ import { codeOf, isFinal, isResponse, keyOf } from "./message.js";
 /** @typedef {import("./message.js").Message} Message */
 /** @typedef {import("./machine.js").Step} Step */
 
-/** Requests that ended without their real answer and are remembered, to name it late. */
+/** Requests without an answer that are remembered, to recognise a late answer. */
 const REMEMBERED = 4096;
-/** Senders whose instances are remembered; the one silent for longest goes first. */
+/** Senders whose messages are remembered; the one without messages for longest is removed first. */
 const SENDERS = 4096;
 
 /**
- * An open request; the host interprets `waiter`. `awaited` names those that have not answered
- * yet, of several; empty: one answer is expected.
+ * An open request; only the host uses `waiter`. `awaited`: the sources that have not answered yet,
+ * if several answers are expected; empty: one answer is expected.
  * @template W
  * @typedef {{request: Message, waiter: W, until: number, entity: Entity, awaited: Set<string>}}
  *   Transaction
@@ -60,7 +60,7 @@ export class Transactions {
   }
 
   /**
-   * Take an answer: the first final one ends the transaction.
+   * Process an answer; the first final answer ends the transaction.
    *
    * @param {Message} response
    * @param {number} now
@@ -96,7 +96,7 @@ export class Transactions {
   }
 
   /**
-   * End a transaction by an answer of the router's own; the real answer is late then.
+   * End a transaction for which the router makes an answer; the real answer will be late.
    *
    * @param {Message} request
    * @param {string} why
@@ -118,7 +118,7 @@ export class Transactions {
   }
 
   /**
-   * End and return every wait that is over: each gets a 408.
+   * End and return all transactions whose time is over, which the router answers with 408.
    *
    * @param {number} now
    */
@@ -152,7 +152,7 @@ export class Transactions {
 }
 
 /**
- * The last message instances of each sender; who was silent for longest gives way.
+ * The last messages of each sender, to detect duplicates, in bounded memory.
  *
  * @typedef {{seen: Map<string, number>, size: number}} Window
  */
@@ -162,7 +162,7 @@ export class DeduplicationWindow {
   #size = 0;
 
   /**
-   * Return whether this message instance is new, and remember it.
+   * Return whether a message was not seen before, and remember the message.
    *
    * @param {Message} message
    * @param {number} now
@@ -225,7 +225,7 @@ export function trim(map, most) {
   }
 }
 
-/** The last answers to others, for requests that come once more. */
+/** The last sent answers, which are sent again when the same request comes again. */
 export class AnswersKept {
   /** @type {Map<string, {request: Message, response: Message}>} */
   #kept = new Map();

@@ -1,4 +1,4 @@
-/** Values of data objects, and their changes: `fsm/sync/value` explains them. */
+/** Apply, check and describe changes of the values of data objects, as in `fsm/sync/value`. */
 
 import { MAX_ID, MAX_JSON_DEPTH, VALUE_BYTES, VALUE_DEPTH } from "./constants.js";
 import { BadMessageError, byteLength, checkSize, isObject, jsonOf, sorted } from "./json.js";
@@ -25,7 +25,7 @@ import { address } from "./message.js";
 const has = (value, key) => Object.prototype.hasOwnProperty.call(value, key);
 
 /**
- * Return what is at a key; undefined: nothing is.
+ * Return the element of an object or list at a key; undefined: there is none.
  *
  * @param {Json | undefined} value
  * @param {string} key
@@ -103,7 +103,7 @@ function checkWords({ value = null, attributeType = null, operation = null, sour
 }
 
 /**
- * Return a copy of what an object may have as its value, or a child.
+ * Check the value of a data object or child, and return a copy.
  *
  * @template {Json} T
  * @param {T} value
@@ -123,7 +123,7 @@ export function checkedValue(value) {
 }
 
 /**
- * Return how deep a value is nested; what is deeper than `most` counts as one more.
+ * Return how deep a value is nested; for deeper nesting than `most`, return `most` plus one.
  *
  * @param {Json | undefined} value
  * @param {number} most
@@ -143,7 +143,7 @@ export function depthOf(value, most) {
 export const jsonSize = (value) => byteLength(JSON.stringify(value ?? null));
 
 /**
- * Make a value one that cannot be changed in place; a frozen part is not looked into.
+ * Freeze a value with all its objects and lists; those that are frozen already are skipped.
  *
  * @template {Json | undefined} T
  * @param {T} value
@@ -179,7 +179,7 @@ function withoutAll(elements, gone) {
 // ---- changes
 
 /**
- * Return whether a published change fits a value: else the value is not its predecessor.
+ * Return whether a published change can be applied to a value; if not, changes are missing.
  *
  * @param {JsonObject} value
  * @param {Change} change
@@ -219,7 +219,7 @@ export function publishedChange(before, after, asked) {
 }
 
 /**
- * Return a change of a place that can be named; null: the place has to be set instead.
+ * Return a change of a list as insertions or removals; null: the list must be set as a whole.
  *
  * @param {JsonObject} before
  * @param {Change} asked
@@ -255,7 +255,7 @@ const cut = (attribute, index, value) =>
   ({ attribute, value, attributeType: "array", operation: "remove", index });
 
 /**
- * Return how many steps of a path lead through what stands in a value; the last may be new.
+ * Return how many segments of a path a published change can name; the last one may be new.
  *
  * @param {JsonObject} value
  * @param {string[]} steps
@@ -272,7 +272,7 @@ function nameable(value, steps) {
 }
 
 /**
- * Return a change that sets or removes the nearest place on a path that can be named.
+ * Return a change that sets or removes the deepest attribute on a path that can be named.
  *
  * @param {JsonObject} before
  * @param {JsonObject} after
@@ -292,7 +292,7 @@ function settled(before, after, steps, most) {
 }
 
 /**
- * Return a value after one change; it shares what the change did not touch.
+ * Return a value after one change; unchanged objects and lists are shared with the old value.
  *
  * @param {JsonObject} value
  * @param {Change} change
@@ -305,7 +305,7 @@ export function changed(value, change) {
 }
 
 /**
- * Return a value without what is at a path.
+ * Return a value without the attribute at a path.
  *
  * @param {Json} value
  * @param {string} path
@@ -375,7 +375,7 @@ export function canBeSet(value, path) {
 }
 
 /**
- * Return the effect of a published change.
+ * Return the effect of a published change, as events report it.
  *
  * @param {JsonObject} before
  * @param {JsonObject} after

@@ -1,9 +1,9 @@
 /**
- * The inside of a sandbox: this module, loaded as a Worker, runs the code of one hyperty.
+ * Code inside a sandbox: a Worker that loads this module runs the code of one hyperty.
  *
- * The Worker has no network. A node serves it with a Content-Security-Policy that forbids all
- * requests; what a Worker could ask in another way is taken from its globals before the code is
- * loaded.
+ * The Worker has no network. A node serves this module with a Content-Security-Policy that forbids
+ * all requests; other interfaces to the network are removed from the globals before the code of the
+ * hyperty is loaded.
  */
 
 import { CLOCK } from "./clock.js";
@@ -13,7 +13,7 @@ import { Trace } from "./trace.js";
 
 /** @typedef {import("./message.js").Message} Message */
 
-/** A sandbox could not start, or has ended. */
+/** The error that a sandbox could not start, or has ended. */
 export class SandboxError extends Error {
   /** @param {string} reason */
   constructor(reason) {
@@ -22,10 +22,10 @@ export class SandboxError extends Error {
   }
 }
 
-/** Name of a Worker that is a sandbox. */
+/** Name of the Workers that are sandboxes. */
 export const SANDBOX = "protofly-sandbox";
 
-/** The globals that code of a hyperty may not use: they reach outside, or store something. */
+/** Globals that are removed from a sandbox, as they give access to the network or to storage. */
 const CUT = [
   ...["fetch", "XMLHttpRequest", "WebSocket", "WebSocketStream", "EventSource", "WebTransport"],
   ...["importScripts", "Worker", "SharedWorker", "BroadcastChannel", "indexedDB", "caches"],
@@ -44,19 +44,19 @@ function cut() {
       try {
         Object.defineProperty(scope, name, { value: undefined, writable: false, configurable: false });
       } catch {
-        // It is read-only in this browser: the Content-Security-Policy is what is left.
+        // The global is read-only in this browser: only the Content-Security-Policy protects.
       }
     }
   }
 }
 
-/** Wait for the sandbox host, then run the code that it sends. */
+/** Wait for the message of the sandbox host with the code of a hyperty, then run the code. */
 export function serve() {
   globalThis.addEventListener("message", ({ data }) => void run(data), { once: true });
 }
 
 /**
- * Load a module that has no address: the network is closed.
+ * Load a module from its text, without the network.
  *
  * @param {string} text
  */
@@ -91,7 +91,7 @@ async function run({ url, runtime, name, source, credits, id, port }) {
     queue.push(message);
     flush();
   };
-  // The page has those between.
+  // The page uses the ids between these.
   const nextId = () => (last += 2);
   /** @type {import("./hyperty.js").Outlet["request"]} */
   const request = (message, terms) =>
@@ -116,7 +116,7 @@ async function run({ url, runtime, name, source, credits, id, port }) {
       const reply = await answer;
       if ("why" in reply) throw new Error(`data objects cannot be loaded: ${reply.why}`);
       const { Objects } = await load(reply.text);
-      // Records of the page are its own; it believes none of a Worker.
+      // The trace belongs to the page, which accepts no records from a Worker.
       const trace = new Trace({ node: name, keeps: false });
       return new Objects({ url, runtime, port: own, trace, clock: CLOCK, nextId });
     })());

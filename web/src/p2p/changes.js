@@ -1,6 +1,6 @@
 /**
- * What lives at both ends of a direct link, as their registries tell each other (P2P-23..26), as two
- * cores without input or output: `fsm/registry/changes.py` explains them.
+ * Exchange of lists of hyperties and objects between the registries at both ends of a direct link
+ * (P2P-23..26), as two state machines without I/O; see `fsm/registry/changes.py`.
  */
 
 import { CODES, EARLY_CHANGES, LINK_ENTITY_BYTES, MAX_LINK_ENTITIES, MAX_LIST, MAX_LIST_BYTES } from "../constants.js";
@@ -9,7 +9,7 @@ import { refuse, replyTo } from "../message.js";
 
 /** @typedef {import("../message.js").Message} Message */
 
-/** A link to a runtime became live or was lost; `isOver`: it does not come back.
+/** The event that a link to a runtime became live or was lost; `isOver`: lost for good.
  * @typedef {{remote: string, link: string | null, isOver?: boolean}} LinkChange */
 
 /** Addresses that a registry added to its list, or removed. @typedef {{isAdded: boolean, urls: string[]}} Change */
@@ -33,7 +33,7 @@ export const registryAt = (runtime) => `${runtime}/registry`;
 /** @param {string} runtime */
 export const changesAt = (runtime) => `${registryAt(runtime)}/changes`;
 
-/** The registries that follow this one: one of each runtime, by a link that is live at both ends. */
+/** The remote registries that have subscribed to the list of this runtime, each by a live link. */
 export class Followers {
   #runtime;
   #port;
@@ -73,7 +73,7 @@ export class Followers {
   }
 
   /**
-   * A registry asks to follow; if it follows already, it may have missed the answer.
+   * Process the subscription of a remote registry, which may be repeated if it missed the answer.
    *
    * @param {Message} request
    * @param {string} remote
@@ -143,7 +143,7 @@ export class Followers {
   }
 }
 
-/** The registries that this one follows, and what they report. */
+/** The remote registries to whose lists this runtime has subscribed, and their reported addresses. */
 export class Followed {
   #runtime;
   #port;
@@ -177,7 +177,7 @@ export class Followed {
   }
 
   /**
-   * A registry has answered; without a list nothing that it reported before can be relied on.
+   * Process a remote registry's answer; without a list, discard its earlier reports.
    *
    * @param {string} remote
    * @param {number} number of the question

@@ -1,4 +1,4 @@
-/** Frames on a data channel: chunks, credits and farewells (docs/p2p.md, `transports/webrtc`). */
+/** Send and receive frames on a data channel, with flow control (docs/p2p.md). */
 
 import { CHANNEL_BUFFER, CHANNEL_BUFFER_LOW, CHANNEL_CREDIT, CHANNEL_FRAMES, CHANNEL_MESSAGE, CHANNEL_WINDOW, GOODBYE_TIMEOUT, MAX_FRAME_BYTES } from "../constants.js";
 import { byteLength } from "../json.js";
@@ -11,7 +11,7 @@ const ROUND = 2 ** 32;
 const DONE = 1000;
 const REFUSED = 1008;
 const TOO_LARGE = 1009;
-/** Chunks of a frame at most: each takes memory beside its bytes; a frame of full ones has 17. */
+/** Maximum chunks of a frame, since each one takes additional memory; 17 full ones suffice. */
 const CHUNKS = 256;
 
 /** Options of the data channel, the same at both ends. */
@@ -30,7 +30,7 @@ function control(kind, value, size) {
   return bytes.buffer;
 }
 
-/** One end of an open data channel. */
+/** One end of an open data channel: chunks of frames, credits, and the close message. */
 export class Channel {
   #channel;
   #clock;
@@ -48,7 +48,7 @@ export class Channel {
   #isOver = false;
   /** @type {((frame: string) => void) | null} */
   #onFrame = null;
-  /** Frames that nobody has taken; the peer gets no credit for them. @type {{frame: string, size: number}[]} */
+  /** Frames not processed yet, for which the peer gets no credit. @type {{frame: string, size: number}[]} */
   #held = [];
   /** Is called once, at the end. @type {(why: string) => void} */
   onEnd = () => {};
@@ -69,7 +69,7 @@ export class Channel {
   }
 
   /**
-   * Is called for each frame; null: frames wait.
+   * The function that is called for each frame; null: frames are queued.
    *
    * @param {((frame: string) => void) | null} take
    */
@@ -207,7 +207,7 @@ export class Channel {
     this.end(why);
   }
 
-  /** Send what waits, and leave; the peer has a second to do so, too. */
+  /** Send all waiting data and the close message; wait up to a second for that of the peer. */
   leave() {
     if (this.#isLeaving) return;
     this.#isLeaving = true;

@@ -1,6 +1,6 @@
 /**
- * One end of a direct link, as a core without input or output: `fsm/p2p/link_end.py`
- * explains it. Its only kind of link is a data channel.
+ * Negotiation of one end of a direct link, as a state machine without I/O; see
+ * `fsm/p2p/link_end.py`. The link is always a WebRTC data channel.
  */
 
 import { CODES, MAX_ICE_CANDIDATES, SESSION_IDLE } from "../constants.js";
@@ -11,7 +11,7 @@ import { Entity } from "../machine.js";
 /** @typedef {{candidate: string, sdpMid: string | null, sdpMLineIndex: number | null}} Ice */
 
 /**
- * Whether the peer's object is believed: null, not signed yet; a text, why not.
+ * The result of verifying the peer's object: null: not signed yet; a text: why it is refused.
  * @typedef {null | string | {identity: import("../message.js").SenderIdentity, fingerprint: string,
  *   until: number}} Standing
  */
@@ -19,7 +19,7 @@ import { Entity } from "../machine.js";
 /** The content of the peer's object. @typedef {{status: string, sdp: string | null, ice: Ice[], standing: Standing}} Seen */
 
 /**
- * The commands of an end.
+ * The commands of the state machine, which its host executes.
  * @typedef {object} LinkPort
  * @property {(step: import("../machine.js").Step) => void} step
  * @property {(state: string, why: string) => void} announce
@@ -74,7 +74,7 @@ const beginning = (negotiation) => (negotiation === 1 ? "" : `negotiation-${nego
 const plea = (negotiation, count) =>
   `${negotiation === 1 ? "" : `${beginning(negotiation)}-`}unreachable-${count}`;
 
-/** One end of one link. */
+/** State machine of one end of one link. */
 export class LinkEnd {
   #terms;
   #port;
@@ -244,7 +244,7 @@ export class LinkEnd {
   }
 
   /**
-   * Answer the invitation of a handler's end, if that was not done yet.
+   * Refuse the invitation that a handler has received, unless it was answered before.
    *
    * @param {string} why
    */
@@ -324,7 +324,7 @@ export class LinkEnd {
     return pleads;
   }
 
-  /** Dial the peer's answer once; then plead. */
+  /** Connect by the peer's answer once; after a failure, ask the peer to connect. */
   #dial() {
     if (this.#dialling.state !== "ready" || this.#sdp === null) return;
     if (this.#isDialled) return this.#plead();
@@ -345,7 +345,7 @@ export class LinkEnd {
   }
 
   /**
-   * An offer of another negotiation than this one or the next is void.
+   * Process the peer's offer; ignore an offer of another negotiation than this one or the next.
    *
    * @param {Entity} life
    * @param {Seen} seen
@@ -444,7 +444,7 @@ export class LinkEnd {
   // ---- commands
 
   /**
-   * A link that only has a data channel comes back by a new negotiation.
+   * Reconnect the link, by a new negotiation.
    *
    * @param {number} now
    */
@@ -464,7 +464,7 @@ export class LinkEnd {
   }
 
   /**
-   * The link that the peer has requested wins, unless it fails.
+   * Wait with this set-up, since the link that the peer has requested takes precedence.
    *
    * @param {number} negotiation
    */
@@ -509,7 +509,7 @@ export class LinkEnd {
   }
 
   /**
-   * Give up a set-up that was refused; a link stands without it.
+   * End a set-up that was refused; an open link is kept.
    *
    * @param {string} why
    */

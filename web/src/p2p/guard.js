@@ -1,4 +1,4 @@
-/** Signs what this runtime offers at direct links, and verifies what peers offer. */
+/** Sign the offers and answers of this runtime for direct links, and verify those of peers. */
 
 import { domainOf, isBelow } from "../address.js";
 import { CLOCK_SKEW, MAX_ICE_CANDIDATE, MAX_ICE_CANDIDATES, MAX_SDP } from "../constants.js";
@@ -11,7 +11,7 @@ import { asserted } from "./issuers.js";
 /** @typedef {import("./end.js").Ice} Ice */
 
 /**
- * The set-up that an offer or answer belongs to; `answers` is empty for an offer.
+ * Identification of the set-up that a signature belongs to; `answers` is empty for an offer.
  * @typedef {{signer: string, reader: string, object: string, answers: string, negotiation: number}} Bond
  */
 
@@ -56,7 +56,7 @@ const coveredOfIce = async ({ signer, reader, object, negotiation }, sdp, ice) =
 const purposeOf = ({ answers }) => (answers ? "p2p-answer" : "p2p-offer");
 
 /**
- * Return the entry `security` of an offer or answer.
+ * Sign an offer or answer, and return its field `security`.
  *
  * @param {Identity} identity
  * @param {Bond} bond
@@ -88,7 +88,7 @@ export async function signedIce({ key }, bond, sdp, ice) {
 }
 
 /**
- * Say why a session description is refused; null: it is one of a data channel only.
+ * Return why a session description is refused; null: it describes exactly one data channel.
  *
  * @param {string} sdp
  * @param {string} fingerprint
@@ -150,7 +150,7 @@ export async function verified(identity, data, bond) {
 }
 
 /**
- * Return the candidates of ICE that a key has signed, and that are well formed.
+ * Return the ICE candidates that are well formed and signed by the peer's key.
  *
  * @param {string} key
  * @param {Bond} bond
@@ -177,7 +177,7 @@ async function signedIceOf(key, bond, sdp, listed) {
 }
 
 /**
- * Return who vouches for a peer, and for which user; a text: why that is not enough.
+ * Return which party vouches for a peer, and for which user; a text: why that does not suffice.
  *
  * @param {Identity} identity
  * @param {JsonObject} shown
@@ -207,7 +207,7 @@ async function vouching(identity, { assertion, statement }, runtime, thumbprint)
 }
 
 /**
- * Return the statement of the own domain about a key, or why it does not count.
+ * Verify a statement of this domain about a peer's key; return its content, or why it is refused.
  *
  * @param {Identity} identity
  * @param {string} text

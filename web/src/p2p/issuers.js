@@ -1,4 +1,4 @@
-/** The tokens of identity providers about the key of a peer: `fsm/session/assertion.py`. */
+/** Verify tokens of identity providers about the key of a peer, as `fsm/session/assertion.py`. */
 
 import { nodeOf, parse, write } from "../address.js";
 import { CLOCK_SKEW, SESSION_LIFE, TOKEN_LIFE, TOKEN_ROLES } from "../constants.js";
@@ -36,7 +36,7 @@ const isSharedBy = (issuers, issuer) =>
   Object.values(issuers).filter(({ keys }) => keys === issuer.keys).length > 1;
 
 /**
- * Refuse issuers that have one set of keys, by which each could sign for the other.
+ * Refuse a configuration in which issuers share a key set, as each could sign for the other.
  *
  * @param {Record<string, Issuer>} issuers
  */
@@ -114,7 +114,7 @@ export function judged(claims, { clients = [] }, { thumbprint, meant, isOneOfSev
 }
 
 /**
- * Return the claims of an identity provider about a key, or why they do not count.
+ * Verify a token about a peer's key; return its user, or the reason why it is refused.
  *
  * @param {Record<string, Issuer>} issuers by the name that their tokens have
  * @param {string} text

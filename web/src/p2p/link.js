@@ -1,4 +1,4 @@
-/** One live link at work: it reads, writes and listens for silence (`actors/runtime/p2p/link.py`). */
+/** Transfer of messages by one live direct link (`actors/runtime/p2p/link.py`). */
 
 import { Alarm } from "../clock.js";
 import { ACK_DELAY, CODES, CONTROL_BYTES, DROPS, ERROR_WINDOW, FRAME_MESSAGES, HELD_BYTES, MAX_MALFORMED, MAX_MESSAGE_BYTES, ORDER_PAIRS } from "../constants.js";
@@ -23,7 +23,7 @@ import { TransferCore } from "./transfer.js";
 
 const MARK = '{"p2p":';
 
-/** One end of a live link. */
+/** One end of a live link: sends and receives messages, acknowledges them, and detects silence. */
 export class LiveLink {
   #channel;
   #use;
@@ -62,7 +62,7 @@ export class LiveLink {
   }
 
   /**
-   * Take a message to be written; false: too many wait.
+   * Queue a message to be written; return false if too many messages wait.
    *
    * @param {Message} message
    */
@@ -121,7 +121,7 @@ export class LiveLink {
     }
     if (this.#core.end === "flood") this.#break(DROPS.OVERFLOW, "the peer writes too many control lines");
     if (this.#core.end) return this.#end(this.#why || `the peer ended it: ${this.#core.end}`);
-    // An acknowledgement goes with the answer, which is mostly ready soon.
+    // An acknowledgement is delayed, to be sent together with the answer.
     if (this.#isAckDue) return;
     this.#isAckDue = true;
     const { clock } = this.#use.tools;
@@ -207,7 +207,7 @@ export class LiveLink {
     this.#use.ended(this.#core.end === "bye", why);
   }
 
-  /** Write what waits and `bye`, then leave. */
+  /** Write all waiting messages and the line `bye`, then close the channel. */
   leave() {
     this.#core.sayGoodbye();
     this.#flush();
@@ -215,13 +215,13 @@ export class LiveLink {
     this.#channel.leave();
   }
 
-  /** Stop using it now. */
+  /** Close the channel at once. */
   breakOff() {
     this.#isOver = true;
     this.#schedule();
   }
 
-  /** Return once, in order, the messages that the other end did not acknowledge. */
+  /** Return, in order, the messages that the other end did not acknowledge; callable once. */
   owed() {
     return this.#core.owed();
   }

@@ -1,7 +1,7 @@
 /**
- * What lives at the other ends of direct links: the registry follows theirs, and reports to them
- * (`actors/runtime/registry/registry.py`). A list is a hint only: an address is bound to a link once
- * its record says the same (T18).
+ * Exchange of lists of hyperties and objects with the registries at the other ends of direct links
+ * (`actors/runtime/registry/registry.py`). A list is a hint only: an address is assigned to a link
+ * when its registration record says the same (T18).
  */
 
 import { domainOf, schemeOf } from "../address.js";
@@ -16,7 +16,7 @@ import { changesAt, Followed, Followers, registryAt } from "./changes.js";
 /** @typedef {import("../message.js").Message} Message */
 /** @typedef {import("./changes.js").LinkChange} LinkChange */
 
-/** The lists of a registry: it asks, answers and reports by its own port. */
+/** Driver of the exchange of lists: sends subscriptions, answers and reports of the registry. */
 export class Lists {
   #tools;
   #bus;
@@ -67,7 +67,7 @@ export class Lists {
   }
 
   /**
-   * A hyperty or object can be reached here, or no more.
+   * Report to followers that a hyperty or object was added to this runtime, or removed.
    *
    * @param {string} url
    * @param {"add" | "remove"} operation
@@ -78,8 +78,8 @@ export class Lists {
   }
 
   /**
-   * Take what the registry of another runtime asks or reports. Only a registry may, for its own
-   * runtime, and by the link to that.
+   * Process a message of another runtime's registry, which must come by the link to that runtime
+   * and be about addresses of that runtime.
    *
    * @param {Message} message
    */
@@ -131,7 +131,7 @@ export class Lists {
     else this.#claims.set(`${remote} ${entity}`, [entity, remote]);
   }
 
-  /** Read the next records, as fast as the limits allow. */
+  /** Read the records of the next listed addresses, as fast as the limits permit. */
   #read() {
     const now = this.#tools.clock.now();
     for (const [claim, [entity, remote]] of this.#claims) {

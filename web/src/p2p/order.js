@@ -1,9 +1,8 @@
 /**
- * Order of the messages of a pair over the node and links (`fsm/bus/sending_order.py`,
- * `receiving_order.py`): a link announces which request and which answer went by the node last.
- * Requests and events that it brings wait until that request has come, answers until that answer
- * has: between two domains the two may take different connections. What waits goes before a younger
- * message that the node brings: the awaited one is lost.
+ * Order of messages between a pair of sender and receiver that use the node and direct links
+ * (`fsm/bus/sending_order.py`, `receiving_order.py`). A link announces which request and which
+ * answer were sent by the node last. Later messages by the link wait until those have arrived. If
+ * the node delivers a later message first, the awaited one is lost, and the waiting ones go on.
  */
 
 import { canonical, schemeOf } from "../address.js";
@@ -29,8 +28,8 @@ const kindOf = (pair, message) => (isResponse(message) ? `${pair} answers` : pai
 const nameOf = (message) => (isResponse(message) ? instanceId(message) : message.id);
 
 /**
- * What went by stubs: the highest id and the last answers by any, what was not answered yet by the
- * node, and what a link has announced of it.
+ * State of a pair for sending: the highest id and last answers by any stub, the unanswered requests
+ * by the node, and the last announcement of a link.
  * @typedef {{best: number, answers: string[], sent: Map<string | number, {at: number, id: number}>,
  *   told: {last: string | number, top: number, link: Announcer} | null}} Path
  */
@@ -38,7 +37,7 @@ const nameOf = (message) => (isResponse(message) ? instanceId(message) : message
 /** @typedef {{announce: (line: object) => void}} Announcer */
 
 /**
- * Return an announcement as a peer has written it.
+ * Check an announcement that a peer has written, and return it.
  *
  * @param {Record<string, any>} line
  */
@@ -55,7 +54,7 @@ export function readBehind({ from, to, last, top, age, answers }) {
 const PAIR_BYTES = 1024;
 
 /**
- * What is remembered of pairs, within `ORDER_PAIRS` and `ORDER_BYTES`; the oldest is forgotten first.
+ * Bounded map of the states of pairs (`ORDER_PAIRS`, `ORDER_BYTES`); the oldest is removed first.
  *
  * @template {{answers: unknown[]}} V
  */
@@ -93,7 +92,7 @@ class Pairs {
   }
 }
 
-/** What went by the node, and what has come by it. */
+/** Keeps the messages of each pair of sender and receiver in order over the node and links. */
 export class PairOrder {
   #clock;
   /** @type {Pairs<Path>} */
@@ -148,8 +147,8 @@ export class PairOrder {
   }
 
   /**
-   * Note that a request has its final answer, or that a message will never be sent: a link that has
-   * announced it announces what is left.
+   * Process that a request has its final answer, or that a message will never be sent. A link that
+   * has announced the message makes a new announcement.
    *
    * @param {Message} message
    * @param {boolean} [isReached] whether its receiver has answered: all requests before it have come
@@ -167,7 +166,7 @@ export class PairOrder {
   }
 
   /**
-   * Return the line that says what the messages of a pair by a link follow.
+   * Return the announcement line about a pair that a link must send before its next message.
    *
    * @param {string} from
    * @param {string} to
@@ -189,7 +188,7 @@ export class PairOrder {
   }
 
   /**
-   * Give what waits for lost messages, and goes before a message that the node brings.
+   * Deliver the messages that wait for lost ones, before a later message from the node.
    *
    * @param {Message} message
    */
@@ -205,8 +204,8 @@ export class PairOrder {
   }
 
   /**
-   * Return whether a request or event comes after a younger one by another path. The node alone may
-   * bring such a message: a repeat of what it had lost, or what a log has kept.
+   * Return whether a later request or event of the sender has arrived by another route already. Only
+   * the node may deliver such a message: a repeat of a lost one, or a stored one.
    *
    * @param {Message} message
    * @param {string} path the link that has brought it; empty: the node
@@ -241,7 +240,7 @@ export class PairOrder {
   }
 
   /**
-   * A peer has announced what the messages of a pair follow.
+   * Process a peer's announcement, after which messages of the pair may have to wait.
    *
    * @param {Record<string, any>} line
    * @param {string} link that has brought it
@@ -285,7 +284,7 @@ export class PairOrder {
   }
 
   /**
-   * Release what is due, and what came by the same link before it.
+   * Deliver the waiting messages that are due, and those that came by the same link before them.
    *
    * @param {string} kind
    * @param {(one: Waiting) => boolean} isDue
@@ -322,7 +321,7 @@ export class PairOrder {
   }
 
   /**
-   * Give a message of a link in its turn; false: too many messages of the link wait.
+   * Deliver a message from a link now or later, in order; false: too many messages wait.
    *
    * @param {Message} message
    * @param {string} link

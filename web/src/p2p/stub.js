@@ -1,6 +1,6 @@
 /**
- * The stubs of direct links, requester and handler: they perform the effects of `end.js` by
- * messages of the stub, and by `RTCPeerConnection`.
+ * The stubs of direct links, requester and handler. They execute the commands of the state machine
+ * in `end.js`, by messages and by the browser's `RTCPeerConnection`.
  */
 
 import { domainOf, isBelow, runtimeOf, statusOf } from "../address.js";
@@ -29,7 +29,7 @@ import { PairOrder } from "./order.js";
 /** @typedef {import("./end.js").LinkPort} LinkPort */
 
 /**
- * What all stubs of a runtime share.
+ * Settings that all stubs of a runtime share.
  * @typedef {object} Shared
  * @property {import("../bus.js").Tools} tools
  * @property {import("../bus.js").MessageBus} bus
@@ -54,7 +54,7 @@ function changeOf(body) {
   }
 }
 
-/** A data channel that is being opened, in one negotiation. */
+/** One attempt to open a data channel, for one negotiation. */
 class Opening {
   /** @type {import("./end.js").Ice[]} */
   #early = [];
@@ -112,12 +112,12 @@ class Opening {
   /** @param {import("./end.js").Ice} ice */
   hear(ice) {
     if (!this.#isAnswered) this.#early.push(ice);
-    // One that cannot be tried is none.
+    // A candidate that the browser cannot use is ignored.
     else this.connection.addIceCandidate(ice).catch(() => {});
   }
 }
 
-/** One end of a link, as its stub has it. */
+/** Data of a stub about one end of a link: the negotiation, both objects, and the live link. */
 class End {
   /** @type {string | null} */
   ownObject = null;
@@ -165,7 +165,7 @@ class End {
   }
 }
 
-/** A stub with any number of ends. */
+/** Base of both kinds of stubs, with any number of ends of links. */
 class LinkStub {
   isStub = true;
   #shared;
@@ -253,7 +253,7 @@ class LinkStub {
   send(message, name) {
     const { bus, tools } = this.#shared;
     const object = /^(.*)\/children\/[^/]+$/s.exec(message.to)?.[1];
-    // What creators write of objects that are reported here, the sync manager reports.
+    // Messages of creators about objects of this runtime are reported by the sync manager.
     if (object !== undefined && message.from !== object && bus.isLocal(object)) return true;
     const end = this.#ends.get(name);
     if (viaOf(message).includes(name)) tools.counters.drop(DROPS.LOOP, this.url, message);
@@ -423,7 +423,7 @@ class LinkStub {
   #ended(end) {
     const { name } = end.terms;
     const { opening } = end;
-    // What is written last still goes out.
+    // Data that was written before is still sent.
     const { clock } = this.#shared.tools;
     clock.at(clock.now() + 2 * constants.GOODBYE_TIMEOUT, () => opening?.connection.close());
     this.#ends.delete(name);
@@ -483,7 +483,7 @@ class LinkStub {
   }
 
   /**
-   * Write changes into the own object, after those before.
+   * Change the own Connection object, after earlier changes are complete.
    *
    * @param {End} end
    * @param {() => Promise<JsonObject[]>} make
@@ -527,7 +527,7 @@ class LinkStub {
       read: (number) => void this.#read(end, number),
       end: () => {},
     };
-    // Its link shows whether the peer is there: a quiet copy needs not ask.
+    // The link shows whether the peer is reachable, so a copy without changes is not read again.
     end.copy = new Host(clock, port, (asked) => new ObserverCore(url, this.url, asked, Infinity));
     end.copy.run((copy, now) => copy.begin(now));
     void this.ask("subscribe", this.#manager, { resource: url, schema: this.#schema }).then((answer) => {
@@ -622,13 +622,13 @@ class LinkStub {
       early = null;
       for (const ice of waiting) found(ice);
     } catch (error) {
-      // Without a channel the set-up ends when its time is over; the peer's words are to blame.
+      // Without a channel the set-up ends by its timeout; the peer's description is the cause.
       console.warn("protofly: no data channel", error);
     }
   }
 
   /**
-   * Return the servers of STUN and TURN: the domain may name some (M-58).
+   * Return the configured STUN and TURN servers, or else those of the domain (M-58).
    *
    * @returns {Promise<RTCIceServer[]>}
    */
@@ -642,7 +642,7 @@ class LinkStub {
   }
 
   /**
-   * Greet by name at both ends; then the link is open.
+   * Exchange greetings with the name of the link; then the link is open.
    *
    * @param {End} end
    * @param {Channel} channel
@@ -736,7 +736,7 @@ class LinkStub {
   }
 }
 
-/** What orders a requester takes. @type {Map<unknown, (core: LinkEnd, now: number, negotiation: number) => void>} */
+/** The orders of a requester. @type {Map<unknown, (core: LinkEnd, now: number, negotiation: number) => void>} */
 const ORDERS = new Map([
   ["connect", (core, now) => core.connect(now)],
   ["disconnect", (core) => core.disconnect("disconnect asked")],
@@ -744,7 +744,7 @@ const ORDERS = new Map([
   ["resume", (core, _, negotiation) => core.resume(negotiation)],
 ]);
 
-/** The stub that links this runtime to one other. */
+/** The stub that requests a link to one other runtime. */
 export class Requester extends LinkStub {
   #end;
 
@@ -780,7 +780,7 @@ export class Requester extends LinkStub {
   }
 }
 
-/** The stub that takes the links other runtimes ask for. */
+/** The stub that accepts the links that other runtimes request. */
 export class Handler extends LinkStub {
   #self;
   #tools;
@@ -795,13 +795,13 @@ export class Handler extends LinkStub {
   constructor(shared, context) {
     super(shared, context, "handler");
     this.#tools = shared.tools;
-    // It is a stub, too, which stays created: it leads nowhere, its links do (SC-04).
+    // As a stub, a handler stays in the state created: only its links become live (SC-04).
     this.#self = new Entity("stub_connection", this.url);
     this.#step("constructed");
   }
 
   /**
-   * Take a step of the stub itself, and publish its new state.
+   * Make a transition of the stub itself, and publish its new state.
    *
    * @param {string} trigger
    * @param {string} [why]
@@ -863,7 +863,7 @@ export class Handler extends LinkStub {
 }
 
 /**
- * Return what makes the stubs of a runtime.
+ * Return the functions that make the stubs of direct links for a runtime.
  *
  * @param {Omit<Shared, "certificate" | "order">} shared
  * @returns {Promise<import("../routes.js").LinkStubs>}

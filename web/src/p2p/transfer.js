@@ -1,4 +1,4 @@
-/** The messages of a live link, and those outstanding when it ends (`fsm/p2p/transfer.py`). */
+/** Numbering and acknowledgement of the messages of a live link (`fsm/p2p/transfer.py`). */
 
 import { CONTROL_BURST, CONTROL_RATE, FRAME_MESSAGES, LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE } from "../constants.js";
 import { TokenBucket } from "../limits.js";
@@ -6,7 +6,7 @@ import { TokenBucket } from "../limits.js";
 /** @typedef {import("../message.js").Message} Message */
 /** What goes out: a message, or a line about the link. @typedef {{message: Message, seq: number} | {line: object}} Out */
 
-/** One end of one live link. */
+/** State machine, without I/O, for the messages and acknowledgements at one end of a live link. */
 export class TransferCore {
   /** @type {{seq: number, message: Message}[]} */
   #unacknowledged = [];
@@ -48,13 +48,13 @@ export class TransferCore {
     if (this.#waiting.length < STUB_QUEUE) this.#waiting.push({ line });
   }
 
-  /** Write `bye` after all else. */
+  /** Queue the line `bye`, to be written after all other output. */
   sayGoodbye() {
     this.#saysBye = true;
   }
 
   /**
-   * Return what is to be written now: messages first, then lines about the link.
+   * Return the output to write now: messages first, then lines about the link.
    *
    * @param {number} now
    * @returns {Out[]}
@@ -114,7 +114,7 @@ export class TransferCore {
   }
 
   /**
-   * Take a line about the link; look at `end` afterwards.
+   * Process a line about the link, which may set `end`.
    *
    * @param {Record<string, unknown>} line
    * @param {number} now
@@ -166,7 +166,7 @@ export class TransferCore {
     }
   }
 
-  /** Return, and forget, what was not acknowledged and what still waits, in order. */
+  /** Remove and return, in order, the messages that are unacknowledged or still waiting. */
   owed() {
     const waiting = this.#waiting.flatMap((one) => ("message" in one ? [one.message] : []));
     const owed = [...this.#unacknowledged.map(({ message }) => message), ...waiting];

@@ -1,6 +1,6 @@
 /**
- * Children of a data object, at its reporter's end and at a hyperty:
- * `fsm/sync/children.py` and `fsm/sync/children_copy.py` explain them.
+ * The set of children of a data object, at its reporter and as a copy at observers; see
+ * `fsm/sync/children.py` and `fsm/sync/children_copy.py`.
  */
 
 import { CODES } from "../constants.js";
@@ -16,7 +16,7 @@ import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
 /** @typedef {{count: number, digest: string}} Sign */
 
 /**
- * One operation of a creator on a child of its own; `version` is the id of its message.
+ * One operation of a creator on its own child; `version` is the id of the creator's message.
  * @typedef {{act: Act, name: string, creator: string, number: number, version: number,
  *   value: Json, removes: string | null, base: number}} ChildOp
  */
@@ -45,14 +45,14 @@ export const RESOURCES = "resources";
 export const childrenOf = (url) => (url.startsWith("connection:") ? [] : [`${url}/children/${RESOURCES}`]);
 
 /**
- * Return the addresses at which the observers of an object hear of it.
+ * Return the addresses to which changes of an object and of its children are sent.
  *
  * @param {string} url
  */
 export const publishedOf = (url) => [`${url}/changes`, ...childrenOf(url)];
 
 /**
- * Return the creator of a child and its number; null: it is no such name.
+ * Return the creator and number in the name of a child; null: the name is invalid.
  *
  * @param {unknown} name
  * @returns {{creator: string, number: number} | null}
@@ -63,7 +63,7 @@ export function named(name) {
 }
 
 /**
- * Return the operation in a message; null: its sender may not do it.
+ * Return the operation on a child in a creator's message; null: the sender may not do it.
  *
  * @param {Message} message
  * @returns {ChildOp | null}
@@ -80,7 +80,7 @@ export function opIn({ id, type, from, body }) {
 }
 
 /**
- * Return the operation that the object of a child reports; null: it reports none.
+ * Return the operation on a child that the object reports in a body; null: invalid.
  *
  * @param {JsonObject} body
  * @returns {ChildOp | null}
@@ -92,7 +92,7 @@ export function opOf({ resource: name, version, value = null }) {
   return { act, name: String(name), ...parts, version: Number(version), value, removes: null, base: 0 };
 }
 
-/** Bytes around one child where the whole object shows it. */
+/** Additional bytes for one child in the JSON of the whole object. */
 const ENTRY = 64;
 
 const LATE = { code: CODES.CONFLICT, why: "this was said before, or something later was" };
@@ -103,7 +103,7 @@ const LATE = { code: CODES.CONFLICT, why: "this was said before, or something la
  */
 const sizeOf = (name, value) => jsonSize(value) + name.length;
 
-/** All children of one object; bounded in number and size, per creator and together. */
+/** All children of one object, with limits of number and size for each creator and in total. */
 export class ChildSet {
   /** @type {Map<string, Kept>} */
   kept = new Map();
@@ -127,7 +127,7 @@ export class ChildSet {
   }
 
   /**
-   * Return all children as the whole object shows them.
+   * Return all children in the form in which the whole object contains them.
    *
    * @returns {JsonObject}
    */
@@ -141,7 +141,7 @@ export class ChildSet {
   }
 
   /**
-   * Apply the operation of a creator; a late one changes nothing.
+   * Apply the operation of a creator; ignore an operation older than the last one.
    *
    * @param {ChildOp} op
    * @returns {boolean | Denied} whether it has changed a child, or why it may not
@@ -176,7 +176,7 @@ export class ChildSet {
   }
 
   /**
-   * Return why an operation may not be done; null: it may.
+   * Return why an operation is refused; null: it is permitted.
    *
    * @param {ChildOp} op
    * @returns {Denied | null}
@@ -261,7 +261,7 @@ export class ChildSet {
 }
 
 /**
- * Read the children in the whole object; what is no child, or too much, is left out.
+ * Read the children in a whole object; skip invalid ones, and those beyond the limits.
  *
  * @param {Json | undefined} shown
  * @returns {Map<string, Kept>}
@@ -283,12 +283,12 @@ export function childrenIn(shown) {
   return children;
 }
 
-/** Signs of its own past by which a copy knows that it is not behind. */
+/** Number of earlier digests that a copy remembers, to recognise a late one. */
 const SIGNS = 256;
-/** Changes during a read that are kept; then the oldest go. */
+/** Changes during a read that are kept; beyond it the oldest are dropped. */
 const HEARD = 1000;
 
-/** A copy of the children of one object, which finds its own gaps. */
+/** Copy of the children of one object, which detects missing changes by digests. */
 export class ChildrenCopyCore {
   #keeper;
   #port;
@@ -328,7 +328,7 @@ export class ChildrenCopyCore {
   }
 
   /**
-   * Take an operation of a creator.
+   * Apply an operation of a creator to the copy.
    *
    * @param {ChildOp} op
    * @param {number} now
@@ -379,7 +379,7 @@ export class ChildrenCopyCore {
   }
 
   /**
-   * Take a sign of the children at the reporter's end.
+   * Compare the copy with the digest of the children that the reporter has sent.
    *
    * @param {Sign} given
    * @param {number} now
@@ -439,7 +439,7 @@ export class ChildrenCopyCore {
   }
 
   /**
-   * Take all children out of the whole object.
+   * Replace the copy by the children in the whole object.
    *
    * @param {JsonObject | null} shown null: the object was read without them
    * @param {number} now
@@ -470,7 +470,7 @@ export class ChildrenCopyCore {
   }
 
   /**
-   * Keep, and send again, what the keeper has done and the reporter's end does not show.
+   * Keep the hyperty's own operations that the reporter lacks, and send them again.
    *
    * @param {Map<string, Kept>} reported
    * @param {Set<string>} since

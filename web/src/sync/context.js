@@ -1,4 +1,4 @@
-/** The means that the parts of a sync manager share. */
+/** Data and functions that the components of a sync manager share. */
 
 import { isBelow, runtimeOf, subscriptionManager } from "../address.js";
 import { CODES, MAX_SUBSCRIPTIONS } from "../constants.js";
@@ -10,7 +10,7 @@ import { refuse, replyTo } from "../message.js";
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 
 /**
- * The knowledge about direct links.
+ * The interface to the direct links of the runtime.
  * @typedef {object} Links
  * @property {(entity: string) => string | null} linkTo the live link by which an entity is reached
  * @property {(link: string, part: string, entity: string) => Promise<boolean>} speaksFor whether a
@@ -21,10 +21,10 @@ import { refuse, replyTo } from "../message.js";
 /** @type {Links} */
 export const NO_LINKS = { linkTo: () => null, speaksFor: async () => false, want: () => {} };
 
-/** Objects of all hyperties in Workers: of three paths each, they have half of those of a session. */
+/** Maximum objects of all hyperties in Workers: with three subscriptions each, half of a session's. */
 const CONFINED_OBJECTS = Math.floor(MAX_SUBSCRIPTIONS / 6);
 
-/** An object at one of its ends, while that end keeps it. */
+/** Base of the data that a sync manager keeps about a reported or observed object. */
 export class Held {
   gone = () => {};
 
@@ -40,7 +40,7 @@ export class Held {
   }
 }
 
-/** The means that the parts of a sync manager share. */
+/** Shared context of the components of a sync manager: bus, registry, links and requests. */
 export class SyncContext {
   #room = new Shares(CONFINED_OBJECTS);
 
@@ -88,7 +88,7 @@ export class SyncContext {
   }
 
   /**
-   * Have a node deliver what is sent to addresses, or no longer.
+   * Subscribe or unsubscribe addresses at a node, which then delivers messages to them.
    *
    * @param {"subscribe" | "unsubscribe"} type
    * @param {string} domain
@@ -99,7 +99,7 @@ export class SyncContext {
   }
 
   /**
-   * Take room for an object; a hyperty in a Worker leaves room for others.
+   * Count an object of a component; refuse it if a hyperty in a Worker has too many.
    *
    * @param {string} component that reports it, or is the first to observe it
    * @returns {() => void} gives the room back
@@ -141,7 +141,7 @@ export class SyncContext {
 }
 
 /**
- * Return a text of a body.
+ * Return a text field of a body.
  *
  * @param {JsonObject} body
  * @param {string} name
@@ -153,7 +153,7 @@ export function textIn(body, name) {
 }
 
 /**
- * Return the hyperty for which a sync manager asks: its own, or one of its runtime.
+ * Return the observer that a request names, if the sender of the request may act for it.
  *
  * @param {Message} request
  */

@@ -1,6 +1,6 @@
 /**
- * The observer's end of a data object: a copy that follows version by version.
- * `fsm/sync/copy.py` explains it.
+ * An observer's copy of a data object, which applies changes version by version; a state machine
+ * without I/O, see `fsm/sync/copy.py`.
  */
 
 import { EARLY_CHANGES, GONE_READS, QUIET, READ_PAUSE, REPEAT_LAST, VALUE_BYTES } from "../constants.js";
@@ -13,7 +13,7 @@ import { changed, freeze, isApplicable, jsonSize } from "../value.js";
 /** @typedef {{version: number, data: JsonObject}} Snapshot */
 
 /**
- * The commands of a copy. `change` is null: the whole object came.
+ * The commands of a copy, which its host executes. `change` is null if the whole object was read.
  * @typedef {object} CopyPort
  * @property {(step: import("../machine.js").Step) => void} step
  * @property {(version: number, data: JsonObject, change: Published | null) => void} show
@@ -66,7 +66,7 @@ export class ObserverCore {
   }
 
   /**
-   * Take the whole object, as it was read.
+   * Replace the copy by the whole object that was read.
    *
    * @param {Snapshot} snapshot
    * @param {number} now
@@ -108,7 +108,7 @@ export class ObserverCore {
   }
 
   /**
-   * Read the object after a pause: something that is no change was published.
+   * Read the object after a pause, because an invalid change was received.
    *
    * @param {string} why
    * @param {number} now
@@ -154,7 +154,7 @@ export class ObserverCore {
   }
 
   /**
-   * Its reporter has deleted the object.
+   * End the copy, as the reporter has deleted the object.
    *
    * @param {number} now
    */
@@ -176,7 +176,7 @@ export class ObserverCore {
   }
 
   /**
-   * Enter a state, and begin its wait.
+   * Make a transition, and set the deadline of the new state.
    *
    * @param {string} trigger
    * @param {number} now
@@ -200,7 +200,7 @@ export class ObserverCore {
   }
 
   /**
-   * Return why a change does not lead on from the value; empty: it does, or is late.
+   * Return why a change cannot be applied to the copy; empty: it can, or is old.
    *
    * @param {Published} change
    */
@@ -227,7 +227,7 @@ export class ObserverCore {
   }
 
   /**
-   * Keep a change that came early; of too many the oldest go, and the newest shows the gap.
+   * Keep a change whose predecessors are missing; of too many such changes drop the oldest.
    *
    * @param {Published} change
    */

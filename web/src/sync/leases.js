@@ -1,10 +1,10 @@
-/** Timers of data objects: renewals and repeats: `fsm/sync/leases.py` explains them. */
+/** Timers for renewals of subscriptions and repeats of changes (`fsm/sync/leases.py`). */
 
 import * as constants from "../constants.js";
 
 /** @typedef {import("./copy.js").Published} Published */
 
-/** The next time of each key; one that moves away is due too early once, and set anew. */
+/** Deadlines by key, with access to the earliest one. */
 export class Alarms {
   /** @type {Map<string, number>} */
   #when = new Map();
@@ -45,12 +45,12 @@ export class Alarms {
 
 /** Part of a lease after which it is renewed at the latest. */
 export const RENEWED_AFTER = 1 / 3;
-/** Part of that by which some are renewed earlier than others. */
+/** Part of this time by which renewals are spread at random. */
 const JITTER = 1 / 4;
 /** Part of a lease to which the pauses between attempts grow. */
 const LAST_PAUSE = 1 / 12;
 
-/** The leases that were granted to observers here, and when each is to be renewed. */
+/** Leases of the subscriptions of local observers, and the times of their renewals. */
 export class RenewalsCore {
   /** @type {Map<string, {life: number, pause: number}>} */
   #grants = new Map();
@@ -71,7 +71,7 @@ export class RenewalsCore {
   }
 
   /**
-   * Note a renewal that was not answered, or not decided.
+   * Schedule the next attempt after a renewal without a decision.
    *
    * @param {string} key
    * @param {number} now
@@ -96,7 +96,7 @@ export class RenewalsCore {
   }
 
   /**
-   * Return the subscriptions to renew now; the host reports what comes of each.
+   * Return the subscriptions to renew now; the host reports the result of each.
    *
    * @param {number} now
    */
@@ -127,7 +127,7 @@ export class RepeatTimes {
   #notBefore = -Infinity;
 
   /**
-   * Note a change: it is due soon, and then at pauses that double.
+   * Schedule repeats of a new change: the first one soon, then at pauses that double.
    *
    * @param {string} url
    * @param {number} now
@@ -141,7 +141,7 @@ export class RepeatTimes {
   }
 
   /**
-   * Note a new observer: it has the newest value, so nothing is urgent.
+   * Resume the repeats for a new observer, at the longest pause, as it has the newest value.
    *
    * @param {string} url
    * @param {number} now
@@ -165,7 +165,7 @@ export class RepeatTimes {
   }
 
   /**
-   * Return the object of which a part is repeated now; null: none.
+   * Return the object whose last change is to be repeated now; null: none.
    *
    * @param {number} now
    * @param {(url: string) => boolean} isObserved
@@ -215,7 +215,7 @@ export class RepeatsCore extends RepeatTimes {
   }
 
   /**
-   * Take the change to repeat now; null: none is due.
+   * Return the change to repeat now; null: none is due.
    *
    * @param {number} now
    * @param {(url: string) => boolean} isObserved

@@ -1,6 +1,6 @@
 /**
- * The sync manager of a runtime: reporters and observers meet through it
- * (`actors/runtime/sync/manager.py`).
+ * The sync manager of a runtime, which handles the requests of reporters and observers of data
+ * objects (`actors/runtime/sync/manager.py`).
  */
 
 import { CODES } from "../constants.js";
@@ -11,7 +11,7 @@ import { ReportedObjects } from "./reported.js";
 
 /** @typedef {import("../message.js").Message} Message */
 
-/** `R/sm`. */
+/** Sync manager at the address `<runtime>/sm`: dispatches requests about data objects. */
 export class SyncManager {
   #context;
   #reported;
@@ -93,7 +93,7 @@ export class SyncManager {
   }
 
   /**
-   * A component is gone for good: delete what it reports, leave what it observes.
+   * Delete the objects that a removed component reports, and leave those that it observes.
    *
    * @param {string} component
    */
@@ -107,7 +107,7 @@ export class SyncManager {
     await Promise.all([...busy].map((one) => this.left(one)));
   }
 
-  /** End every entity without messages: the time to leave is over. */
+  /** End all objects without sending messages, after the time for leaving is over. */
   letGo() {
     this.#reported.letGo();
   }

@@ -1,4 +1,5 @@
-/** The objects that components of this runtime observe (`actors/runtime/sync/observer.py`). */
+/** The observing side of a sync manager: subscriptions of components to data objects, and their
+ * routes (`actors/runtime/sync/observer.py`). */
 
 import { domainOf, isBelow } from "../address.js";
 import { Alarm, sleep } from "../clock.js";
@@ -14,12 +15,12 @@ import { ObserverRoute } from "./routes.js";
 /** @typedef {import("../json.js").Json} Json */
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 
-/** The way by which an observer was answered; `barred`: the link by which it was refused.
+/** An answer to a subscription, and its route; `barred`: the link by which it was refused.
  * @typedef {{answer: Message, link: string | null, barred: string | null}} Opened */
 
-/** Answers after which an owner is asked again: it may not have returned yet. */
+/** Reply codes after which a subscription is repeated: the reporter may be disconnected for now. */
 const LATER = new Set([CODES.NOT_FOUND, CODES.TIMEOUT, CODES.INTERNAL, CODES.UNAVAILABLE]);
-/** Answers that come instead of the component that is addressed. */
+/** Reply codes that routers send instead of the receiver of a request. */
 const UNHEARD = new Set([CODES.TIMEOUT, CODES.UNAVAILABLE, CODES.BAD_BACKEND, CODES.INTERNAL]);
 
 /**
@@ -42,24 +43,24 @@ const goneInstead = (answer) => {
   return { ...answer, body: { code: CODES.GONE, description } };
 };
 
-/** One object that is observed here. */
+/** One data object that components of this runtime observe. */
 class Observed extends Held {
   /** Observers, with the ids of their requests. @type {Map<string, number>} */
   observers = new Map();
-  /** Those of these requests that are not answered. @type {Set<string>} */
+  /** Observers whose requests are not answered yet. @type {Set<string>} */
   asking = new Set();
   leaving = 0;
   isClosing = false;
   /** The newest version that came here; 0: none. */
   version = 0;
   isRenewed = false;
-  /** Whether the node has forgotten the path again meanwhile. */
+  /** Whether the node has lost the subscription again meanwhile. */
   isForgotten = false;
   isDeleted = false;
   hasPath = false;
   /** The link by which changes may come; null: none. @type {string | null} */
   heardBy = null;
-  /** Requests that wait for the path to be closed. @type {Message[]} */
+  /** Requests that wait until the subscription at the node is ended. @type {Message[]} */
   waiting = [];
 
   /**
@@ -86,7 +87,7 @@ class Observed extends Held {
   }
 }
 
-/** The observers' end of every object; one path serves all observers of an object. */
+/** All data objects that this runtime observes; observers of one object share a subscription. */
 export class ObservedObjects {
   #context;
   #reporterOf;
@@ -141,7 +142,7 @@ export class ObservedObjects {
       // It answers from there when the object is deleted.
       this.#context.bus.grant(this.#context.port.url, `${url}/changes`);
       this.#context.listen(`${url}/changes`);
-      // Of what is reported here, its reporter decides who hears of it; a node does so of the rest.
+      // For objects of this runtime the sync manager delivers changes, for others the node does.
       if (this.#reporterOf(url) === null) this.#follow(observed, from);
     }
     const { p2p } = body;
@@ -189,7 +190,7 @@ export class ObservedObjects {
   }
 
   /**
-   * Ask for the first observer: by the live link if there is one, else by the node.
+   * Subscribe the first observer at the reporter: by the live link if there is one, else the node.
    *
    * @param {Observed} observed
    * @param {string} observer
@@ -213,7 +214,7 @@ export class ObservedObjects {
   }
 
   /**
-   * Ask for one more observer, by the way in use.
+   * Subscribe one more observer at the reporter, by the route in use.
    *
    * @param {Observed} observed
    * @param {string} observer
@@ -271,7 +272,7 @@ export class ObservedObjects {
   }
 
   /**
-   * Deliver an object to an observer that is subscribed; to none that still asks.
+   * Begin to deliver changes to an observer, when its subscription is granted.
    *
    * @param {Observed} observed
    * @param {string} observer
@@ -312,7 +313,7 @@ export class ObservedObjects {
   }
 
   /**
-   * Show an observer the present value: it may have missed changes.
+   * Send an observer the present value of an object, as it may have missed changes.
    *
    * @param {string} url
    * @param {string} observer
@@ -330,7 +331,7 @@ export class ObservedObjects {
     return this.#context.path("subscribe", domainOf(observed.url), publishedOf(observed.url));
   }
 
-  /** Set all paths again: the node has forgotten them. */
+  /** Repeat all subscriptions at the node, which has lost them. */
   renew() {
     for (const observed of this.#all.values()) {
       if (observed.isClosing || !observed.hasPath) continue;
@@ -340,8 +341,8 @@ export class ObservedObjects {
   }
 
   /**
-   * Set a path again, and ask its owner again: some times at once, and then now and then until both
-   * are known or a link serves, as no change comes here before that.
+   * Repeat the subscriptions of an object at the node and at its reporter, until both succeed or a
+   * link is used; no changes arrive before that.
    *
    * @param {Observed} observed
    */
@@ -437,7 +438,7 @@ export class ObservedObjects {
     this.#alarm.set(this.#renewals.deadline);
   }
 
-  // ---- what the reporter's end says
+  // ---- messages from the reporter
 
   /** @param {Message} request */
   back(request) {
@@ -530,7 +531,7 @@ export class ObservedObjects {
   }
 
   /**
-   * Deliver no change to an observer any more; its neighbours observe on.
+   * Stop the delivery of changes to one observer of an object.
    *
    * @param {Observed} observed
    * @param {string} observer
@@ -570,7 +571,7 @@ export class ObservedObjects {
   }
 
   /**
-   * Have the node deliver nothing any more; children stay as long as the object is reported here.
+   * End the subscription at the node, except for children if the object is reported here.
    *
    * @param {Observed} observed
    */
@@ -588,7 +589,7 @@ export class ObservedObjects {
   // ---- links
 
   /**
-   * Return the link by which an object is observed; null: by the node, or not at all.
+   * Return the link by which an object is observed; null: by the node, or not observed.
    *
    * @param {string} url
    */
@@ -630,7 +631,7 @@ export class ObservedObjects {
   }
 
   /**
-   * Ask for one observer by the link: then its whole runtime is served by that.
+   * Subscribe one observer by a link, so that the link carries all changes for this runtime.
    *
    * @param {Observed} observed
    * @param {string} link

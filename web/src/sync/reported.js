@@ -1,4 +1,5 @@
-/** The objects that this runtime reports (`actors/runtime/sync/reporter`). */
+/** The reporting side of a sync manager: the data objects of this runtime's components
+ * (`actors/runtime/sync/reporter`). */
 
 import { isBelow, runtimeOf, schemeOf, subscriptionManager } from "../address.js";
 import { Host } from "../host.js";
@@ -20,10 +21,10 @@ import { RuntimeRoutes } from "./routes.js";
 /** @typedef {import("../json.js").JsonObject} JsonObject */
 /** @typedef {import("./reporter.js").DataObject} DataObject */
 
-/** Schemes that are not the schema's own name. */
+/** Schemes of objects that differ from the name of their schema. */
 const SCHEMES = /** @type {Record<string, string>} */ ({ communication: "comm", context: "ctxt" });
 
-/** Schemes of what is no data object. */
+/** Matches schemes of addresses that are no data objects. */
 const NOT_OF_OBJECTS = /^(hyperty|runtime|domain|global|user|connection)/;
 
 /** @param {string} address */
@@ -48,7 +49,7 @@ function schemeFor(schema, reporter) {
   return scheme;
 }
 
-/** One object that is reported here. */
+/** One data object that a component of this runtime reports. */
 class Reported extends Held {
   children = new ChildSet();
   wasObserved = false;
@@ -79,7 +80,7 @@ class Reported extends Held {
   }
 }
 
-/** The reporter's end of every object of this runtime. */
+/** All data objects that components of this runtime report. */
 export class ReportedObjects {
   #context;
   /** @type {Map<string, Reported>} */
@@ -109,7 +110,7 @@ export class ReportedObjects {
   }
 
   /**
-   * Return the object that an address belongs to: itself, or one of its parts.
+   * Return the object that an address belongs to, such as that of its changes or subscriptions.
    *
    * @param {string} address
    */
@@ -232,7 +233,7 @@ export class ReportedObjects {
     return this.#context.path(type, this.#context.domain, [url, `${url}/subscription`, ...childrenOf(url)]);
   }
 
-  /** The node has forgotten all: claim the objects, and set their paths. */
+  /** Claim all objects and repeat their subscriptions at the node, which has lost them. */
   renew() {
     return Promise.all([...this.#all.keys()].map((url) => this.#renew(url)));
   }
@@ -324,7 +325,7 @@ export class ReportedObjects {
   }
 
   /**
-   * An answer to an invitation, or to the word that an object is gone.
+   * Process an answer to an invitation, or to the notice that an object is deleted.
    *
    * @param {Message} answer
    */
@@ -357,7 +358,7 @@ export class ReportedObjects {
   }
 
   /**
-   * What comes by a link is decided on when its sender is proven; else it is sent to the node.
+   * Decide about a request that came by a link, when the link's peer may act for its sender.
    *
    * @param {Reported} reported
    * @param {Message} message
@@ -483,7 +484,7 @@ export class ReportedObjects {
   }
 
   /**
-   * Pass an invitation of the reporter on.
+   * Send an invitation of the reporter to an observer.
    *
    * @param {string} url
    * @param {Message} request
@@ -531,7 +532,7 @@ export class ReportedObjects {
   }
 
   /**
-   * Ask the reporter as if the observer had asked it itself.
+   * Forward an observer's request for a subscription to the reporter, which decides.
    *
    * @param {Reported} reported
    * @param {Message} request
@@ -655,7 +656,7 @@ export class ReportedObjects {
   }
 
   /**
-   * Report what a link has brought to all; what the node spreads itself, to those behind links.
+   * Report an operation on a child to observers: to all if it came by a link, else to those with links.
    *
    * @param {Reported} reported
    * @param {Message} message
@@ -700,7 +701,7 @@ export class ReportedObjects {
   }
 
   /**
-   * Delete what a component reports, also from addresses below its own.
+   * Delete the objects that a component reports, also by addresses below its own.
    *
    * @param {string} reporter
    */
@@ -712,7 +713,7 @@ export class ReportedObjects {
     await Promise.all(own.map((one) => one.end));
   }
 
-  /** End every subscription and invitation without a word. */
+  /** End all subscriptions and invitations without sending messages. */
   letGo() {
     const step = (/** @type {import("../machine.js").Step} */ one) => this.#context.trace.step("sm", one);
     const silent = new Proxy(/** @type {any} */ ({ step }), { get: (port, name) => port[name] ?? (() => {}) });
@@ -728,7 +729,7 @@ export class ReportedObjects {
 }
 
 /**
- * Read what a message does to a child of its sender.
+ * Read the operation in a message about a child of its sender.
  *
  * @param {Message} message
  */

@@ -1,6 +1,6 @@
 /**
- * The reporter's end of a data object: observers, and changes to publish.
- * `fsm/sync/reporter.py` explains it.
+ * State of a reported data object: its value, observers and invitations; a state machine without
+ * I/O, see `fsm/sync/reporter.py`.
  */
 
 import { runtimeOf } from "../address.js";
@@ -25,7 +25,7 @@ import { Alarms, RENEWED_AFTER } from "./leases.js";
  */
 
 /**
- * What a reported object asks for.
+ * The commands of a reported object, which its host executes.
  * @typedef {object} ReporterPort
  * @property {(step: import("../machine.js").Step) => void} step
  * @property {(row: {op: "add" | "del", table: string, key: string, val: string, writer: string}) => void} row
@@ -60,7 +60,7 @@ function note(expelled, observer) {
   if (expelled.size > MAX_ALLOWED_OBSERVERS) expelled.delete([...expelled][0]);
 }
 
-/** The allowed observers of one object. */
+/** The hyperties that may observe one object, and those that were expelled. */
 class AllowedObservers {
   #allowed;
   #expelled = new Set();
@@ -109,13 +109,13 @@ class AllowedObservers {
 }
 
 /**
- * One observer's subscription, while it is requested or active: until when its question or its lease
- * lasts, and what is not answered yet.
+ * One observer's subscription, requested or active: the time until which the reporter must decide,
+ * or the lease lasts, and the unanswered requests.
  * @typedef {{entity: Entity, manager: string, lease: number | null, question: number, until: number,
  *   requests: Message[]}} Subscription
  */
 
-/** The reporter's end of one data object; what may not be done is refused by an error. */
+/** One reported data object; operations that are not permitted throw an error. */
 export class ReporterCore {
   #object;
   #port;
@@ -124,7 +124,7 @@ export class ReporterCore {
   #all = new Map();
   #alarms = new Alarms();
   /**
-   * All wait equally long, so the first was the last to hear anything.
+   * Invitations in the order of their deadlines, as all of them wait equally long.
    *
    * @type {Map<string, {entity: Entity, until: number, requests: Message[]}>}
    */
@@ -202,8 +202,8 @@ export class ReporterCore {
   }
 
   /**
-   * End what is over: questions, leases, invitations. If the machine has slept, all leases last one
-   * renewal longer.
+   * End the questions, leases and invitations whose time is over. If the machine has slept, all
+   * leases are extended by one renewal.
    *
    * @param {number} now
    */
@@ -285,7 +285,7 @@ export class ReporterCore {
   }
 
   /**
-   * Take a retry, or a renewal: an active observer gets the object again.
+   * Process a repeated request or a renewal; an active observer gets the object again.
    *
    * @param {Subscription} subscription
    * @param {Message} request
@@ -305,7 +305,7 @@ export class ReporterCore {
   }
 
   /**
-   * The reporter accepts; an answer to an older question does not count.
+   * Accept an observer by the reporter's decision; ignore an answer to an older question.
    *
    * @param {string} observer
    * @param {number} question
@@ -316,7 +316,7 @@ export class ReporterCore {
   }
 
   /**
-   * The reporter refuses, or does not decide.
+   * Refuse an observer, as the reporter refuses or does not decide.
    *
    * @param {string} observer
    * @param {string} why
@@ -329,7 +329,7 @@ export class ReporterCore {
   }
 
   /**
-   * Make a waiting observer active, before it is given the object; ignore others.
+   * Make a waiting observer active, before it gets the object; ignore others.
    *
    * @param {string} observer
    * @param {number} now
@@ -347,7 +347,7 @@ export class ReporterCore {
   }
 
   /**
-   * Forget a waiting subscription, and answer it.
+   * Remove a waiting subscription, and answer its requests with a refusal.
    *
    * @param {string} observer
    * @param {string} trigger
@@ -362,7 +362,7 @@ export class ReporterCore {
   }
 
   /**
-   * Forget an active observer.
+   * Remove an active observer.
    *
    * @param {string} observer
    * @param {string} trigger
@@ -406,7 +406,7 @@ export class ReporterCore {
   // ---- what the reporter wants
 
   /**
-   * Let an observer observe, without a question.
+   * Permit a hyperty to observe the object without a decision of the reporter.
    *
    * @param {string} by
    * @param {string} observer
@@ -419,7 +419,7 @@ export class ReporterCore {
   }
 
   /**
-   * Allow an observer and invite it; the request gets its answers.
+   * Permit a hyperty to observe, and invite it; its answers are passed on to the request.
    *
    * @param {Message} request
    * @param {string} observer
@@ -436,7 +436,7 @@ export class ReporterCore {
   }
 
   /**
-   * Take an answer to an invitation: that of the observer, or of a router for it.
+   * Process an answer to an invitation, from the observer or from a router.
    *
    * @param {string} observer
    * @param {number} code
@@ -522,7 +522,7 @@ export class ReporterCore {
   }
 
   /**
-   * Runtimes of observers know that the object is deleted, or will not answer any more.
+   * Remove runtimes that know of the object's deletion, or do not answer any more.
    *
    * @param {string[]} [runtimes] without them: all
    */

@@ -1,11 +1,11 @@
-/** By which way changes of an object go, at both ends: `fsm/sync/routes.py` explains it. */
+/** Choice between the node and a direct link for the changes of an object (`fsm/sync/routes.py`). */
 
-/** The result of a move; unsure: no answer came.
+/** The result of changing the route; unsure: no answer came.
  * @typedef {"done" | "refused" | "unsure"} Moving */
 
-/** The way of one object's changes to this runtime. */
+/** The route by which the changes of one observed object come to this runtime. */
 export class ObserverRoute {
-  /** The link by which they come; null: they come by the node. @type {string | null} */
+  /** The link by which changes come; null: the node. @type {string | null} */
   used = null;
   #isOpen = false;
   /** @type {string | null} */
@@ -29,7 +29,7 @@ export class ObserverRoute {
     return ![...this.#preferences.values()].includes(false);
   }
 
-  /** An observer in whose name the way may be changed for all; undefined: there is none. */
+  /** An observer in whose name the route may be changed for all; undefined: there is none. */
   get anybody() {
     return [...this.#preferences.keys()][0];
   }
@@ -55,7 +55,7 @@ export class ObserverRoute {
   }
 
   /**
-   * The first observer subscribed.
+   * Process that the first observer has subscribed.
    *
    * @param {string | null} link
    * @param {string | null} [barred] the link that failed before
@@ -69,7 +69,7 @@ export class ObserverRoute {
   }
 
   /**
-   * Another observer subscribed: if by another way, the reporter's end may use that now.
+   * Process that another observer has subscribed; the reporter may use its route now.
    *
    * @param {string | null} link
    */
@@ -113,11 +113,11 @@ export class ObserverRoute {
 }
 
 /**
- * Has the changes of an object go over a link, too; or no longer.
+ * Commands that begin or end to send the changes of an object by a link, too.
  * @typedef {{addLink: (url: string, link: string) => void, removeLink: (url: string, link: string) => void}} RoutesPort
  */
 
-/** The links to the observers of the objects that are reported here. */
+/** The links by which the changes of reported objects are sent to runtimes of observers. */
 export class RuntimeRoutes {
   #port;
   /** By object, and then by runtime. @type {Map<string, Map<string, string>>} */
@@ -131,7 +131,7 @@ export class RuntimeRoutes {
   }
 
   /**
-   * The way of a runtime's last subscription.
+   * Store the route of a runtime's last subscription.
    *
    * @param {string} url
    * @param {string} runtime
@@ -143,7 +143,7 @@ export class RuntimeRoutes {
   }
 
   /**
-   * Use that way for a runtime, which has an active observer.
+   * Use the route of the last subscription for a runtime that has an active observer.
    *
    * @param {string} url
    * @param {string} runtime
@@ -177,7 +177,7 @@ export class RuntimeRoutes {
   }
 
   /**
-   * Some runtimes may have no observers of an object any more.
+   * Remove the routes of runtimes that have no observers of an object any more.
    *
    * @param {string} url
    * @param {string[]} active runtimes with an active observer
@@ -198,7 +198,7 @@ export class RuntimeRoutes {
   }
 
   /**
-   * Which link leads to a runtime now; null: none does.
+   * Process that a link leads to a runtime now; null: no link.
    *
    * @param {string} runtime
    * @param {string | null} link
