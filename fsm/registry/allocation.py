@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from sys import intern
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 from uuid import UUID
 
 import attrs
@@ -275,14 +275,21 @@ class AllocationCore:
     """The allocation table of one domain.
 
     Memory grows with the addresses in use, and by about 70 bytes for each released address that a
-    peer made, up to `MAX_TOMBSTONES`; beyond that no addresses can be claimed.
+    peer made, up to `most_released`; beyond that no addresses can be claimed.
 
     Args:
         port: The host.
         mint: Recognises the addresses that the node made, which only the runtime they were made for
             can claim; None: the node makes no addresses.
         user_of: Returns the user of a runtime: the limits count for all sessions of a user.
+
+    Attributes:
+        most: How many addresses have an owner.
+        most_released: How many released addresses that peers made are remembered.
     """
+
+    most: ClassVar[int] = MAX_DOMAIN_ADDRESSES
+    most_released: ClassVar[int] = MAX_TOMBSTONES
 
     def __init__(
         self,
@@ -363,7 +370,7 @@ class AllocationCore:
         full = self._full(owner, fresh)
         if full is not None:
             return full
-        if made and len(self._tombstones) >= MAX_TOMBSTONES:
+        if made and len(self._tombstones) >= self.most_released:
             return _NO_CLAIMS
         self._take(owner, made, "claimed by path", None)
         self._take_back(owner, tuple(each for each in fresh if each in returning))
@@ -407,7 +414,7 @@ class AllocationCore:
     def _full(self, owner: str, wanted: tuple[str, ...]) -> Refused | None:
         if len(self._of.get(owner, ())) + len(wanted) > MAX_ADDRESSES:
             return _TOO_MANY
-        if len(self._owners) + len(wanted) > MAX_DOMAIN_ADDRESSES:
+        if len(self._owners) + len(wanted) > self.most:
             return _FULL
         return self._shares.refusal(owner, len(wanted), sum(map(_cost, wanted)))
 
