@@ -24,14 +24,7 @@ from fsm.judge.process import ProcessJudgement
 from fsm.judge.trace_files import Gaps, Part, ProcessSummary
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
-from spark.workers.columns import (
-    BLOCK_BYTES,
-    ROWS,
-    Batch,
-    UndecidedError,
-    batches_of,
-    records_about,
-)
+from spark.workers.columns import BLOCK, ROWS, Batch, UndecidedError, batches_of, records_about
 from specs.trace import ABSENT, Kind, Op
 
 _Codes: TypeAlias = npt.NDArray[np.int64]
@@ -51,7 +44,7 @@ _NOWHERE: Final = -1
 """The state of an entity without a recorded step."""
 
 
-def screen_machines(parts: Sequence[Part], size: int = BLOCK_BYTES) -> ProcessJudgement:
+def screen_machines(parts: Sequence[Part], size: int = BLOCK) -> ProcessJudgement:
     """Judge the machines of a process.
 
     Args:

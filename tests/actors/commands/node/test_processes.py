@@ -19,6 +19,8 @@ from actors.node.config import NodeConfig
 from specs.limits.group import PROCESS_START
 from tests.support.command import below, serving, typed
 from tests.support.nats_server import needs_server
+from transports.engine.server import find_program
+from transports.errors import LocalServerError
 
 DOMAIN = "a.example"
 NODE = ("node", "--domain", DOMAIN, "--allow-legacy", "--processes", "2", "--log", "info")
@@ -195,6 +197,15 @@ def test_a_server_that_is_not_there_is_reported(tmp_path, monkeypatch, begin, pr
     assert ended.status == ExitCode.CONFIGURATION
     (told,) = ended.err
     assert complaint in told
+
+
+def test_a_server_program_that_says_nothing_is_given_up(tmp_path, monkeypatch):
+    program = tmp_path / "nats-server"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o700)
+    monkeypatch.setattr("shutil.which", lambda _, path=None: str(program))
+    with pytest.raises(LocalServerError, match=r"does not state its version within 0\.1 s"):
+        find_program(patience=0.1)
 
 
 @needs_server

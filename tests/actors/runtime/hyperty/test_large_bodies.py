@@ -127,8 +127,8 @@ async def test_a_large_request_that_a_busy_hyperty_refuses_gives_its_memory_back
         alice, bob = domain["alice"], domain["bob"]
         bob.hyperty.on_request = hang
         senders = [alice]
-        for name in ("second", "third"):
-            address = await alice.runtime.deploy(name, lambda made=(hyperty := Echo()): made)
+        for name, hyperty in (("second", Echo()), ("third", Echo())):
+            address = await alice.runtime.deploy(name, lambda made=hyperty: made)
             senders.append(attrs.evolve(alice, hyperty=hyperty, address=address))
         for number in range(CONCURRENT + PEER_WAITING):
             await senders[number % 3].post(bob, number)
