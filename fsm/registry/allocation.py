@@ -12,7 +12,7 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable
 from sys import intern
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 from uuid import UUID
 
 import attrs
@@ -277,14 +277,21 @@ class AllocationCore:
     """The table of a domain's addresses and the runtimes that own them.
 
     Memory grows with the addresses in use, and by about 70 bytes for each released address that a
-    peer made. After `MAX_TOMBSTONES` such addresses, runtimes can claim no further addresses.
+    peer made. After `most_released` such addresses, runtimes can claim no further addresses.
 
     Args:
         port: The host.
         mint: Recognises the addresses that the node made, which only their first owner can claim;
             None: the node makes no addresses.
         user_of: Returns the user of a runtime: limits apply to all sessions of a user together.
+
+    Attributes:
+        most: Maximum number of addresses with an owner.
+        most_released: Maximum number of remembered addresses that peers made and released.
     """
+
+    most: ClassVar[int] = MAX_DOMAIN_ADDRESSES
+    most_released: ClassVar[int] = MAX_TOMBSTONES
 
     def __init__(
         self,
@@ -366,7 +373,7 @@ class AllocationCore:
         full = self._full(owner, fresh)
         if full is not None:
             return full
-        if made and len(self._tombstones) >= MAX_TOMBSTONES:
+        if made and len(self._tombstones) >= self.most_released:
             return _NO_CLAIMS
         self._take(owner, made, "claimed by path", None)
         self._take_back(owner, tuple(each for each in fresh if each in returning))
@@ -410,7 +417,7 @@ class AllocationCore:
     def _full(self, owner: str, wanted: tuple[str, ...]) -> Refused | None:
         if len(self._of.get(owner, ())) + len(wanted) > MAX_ADDRESSES:
             return _TOO_MANY
-        if len(self._owners) + len(wanted) > MAX_DOMAIN_ADDRESSES:
+        if len(self._owners) + len(wanted) > self.most:
             return _FULL
         return self._shares.refusal(owner, len(wanted), sum(map(_cost, wanted)))
 

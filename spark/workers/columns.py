@@ -41,7 +41,7 @@ from specs.errors import ProtoflyError
 ROWS: Final = 1 << 20
 """Maximal number of records of a batch."""
 
-_BYTES: Final = 1 << 21
+BLOCK: Final = 1 << 21
 """Bytes of lines that are read at a time: decoded, they fit into the caches of a processor."""
 
 _NUMBERS: Final = {"ln": pa.int64(), "t": pa.float64()}
@@ -75,7 +75,7 @@ Batch: TypeAlias = tuple[str, str, pa.RecordBatch]
 places in a dictionary."""
 
 
-def batches_of(part: Part) -> Iterator[Batch]:
+def batches_of(part: Part, size: int = BLOCK) -> Iterator[Batch]:
     """Yield the records of a file.
 
     Raises:
@@ -88,7 +88,7 @@ def batches_of(part: Part) -> Iterator[Batch]:
     elif isinstance(part, LinesPart):
         lines = _Lines()
         try:
-            for block in part.blocks(_BYTES):
+            for block in part.blocks(size):
                 yield lines.batch(block)
         except PackedRestError as exc:
             raise UndecidedError(exc.reason) from exc

@@ -24,7 +24,7 @@ from fsm.judge.process import ProcessJudgement
 from fsm.judge.trace_files import Gaps, Part, ProcessSummary
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
-from spark.workers.columns import ROWS, Batch, UndecidedError, batches_of, records_about
+from spark.workers.columns import BLOCK, ROWS, Batch, UndecidedError, batches_of, records_about
 from specs.trace import ABSENT, Kind, Op
 
 _Codes: TypeAlias = npt.NDArray[np.int64]
@@ -44,11 +44,12 @@ _NOWHERE: Final = -1
 """Number that stands for the state of an entity without a recorded transition."""
 
 
-def screen_machines(parts: Sequence[Part]) -> ProcessJudgement:
+def screen_machines(parts: Sequence[Part], size: int = BLOCK) -> ProcessJudgement:
     """Check the state machines of a process by columns.
 
     Args:
         parts: The files of its folder.
+        size: Bytes of lines that are read at a time.
 
     Raises:
         TraceFileError: A file cannot be read.
@@ -57,7 +58,7 @@ def screen_machines(parts: Sequence[Part]) -> ProcessJudgement:
     screen: _Screen | None = None
     for part in parts:
         is_empty = True
-        for run, node, columns in batches_of(part):
+        for run, node, columns in batches_of(part, size):
             if len(columns):
                 screen = screen or _Screen(run, node)
                 screen.take((run, node, columns))

@@ -18,7 +18,7 @@ from fsm.p2p.link_end import LinkEnd
 from fsm.registry.registration import RegistrationCore
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.session.node_session import NodeSessionCore
-from fsm.session.stub_client import StubClientCore
+from fsm.session.stub_client import StubClientCore, StubPort
 from fsm.sync.children import ChildrenCopyCore
 from fsm.sync.copy import ObserverCore
 from fsm.sync.reporter import ReportedObject
@@ -27,6 +27,7 @@ from fsm.sync.subscriptions import ConsentCore, SubscriptionCore
 from tests.simulation.judgement.judging import CHUNK, broken_by
 from tests.simulation.plans.generation import plan_of
 from tests.simulation.plans.groups import group_plan_of
+from tests.support.link_calls import RecordingPort
 
 pytestmark = pytest.mark.timeout(240)
 
@@ -95,13 +96,10 @@ def test_no_port_calls_back(calls, plan, reached):
     assert reached - called == set()
 
 
-def test_a_port_that_calls_back_is_found(calls, monkeypatch):
-    dial = StubClientCore._dial
-
-    def hasty(core, now):
-        dial(core, now)
-        core._port.step = lambda _step: core.deadline()
-
-    monkeypatch.setattr(StubClientCore, "_dial", hasty)
-    broken_by(range(1))
+def test_a_port_that_calls_back_is_found(calls):
+    port = RecordingPort(StubPort)
+    core = StubClientCore("S", port, lambda: 0.0)
+    port.step = lambda _step: core.deadline()
+    core.begin()
+    core.time_over(core.deadline())
     assert calls[1]

@@ -10,6 +10,7 @@ from fsm.judge.trace_line import BadTraceLineError, read_line
 from spark.files import part_of
 from spark.workers import columns
 from spark.workers.columns import UndecidedError, batches_of
+from tests.support.calls_made import calls_of
 from tests.support.cases import for_each
 from tests.support.trace.trace_files import generated, records, session, whole, write_trace
 
@@ -133,24 +134,18 @@ def test_lists_that_are_too_deep_for_a_stack_are_no_record(reader):
     assert by_columns([FIRST, line], reader) is None
 
 
-def test_only_lines_that_are_not_plain_are_decoded_one_by_one(monkeypatch, reader):
-    decoded = []
-    objects = columns._objects
-    monkeypatch.setattr(columns, "_objects", lambda lines: decoded.extend(lines) or objects(lines))
-    assert by_columns([FIRST, STEP, ESCAPED, MESSAGE, LAST], reader) is not None
-    assert decoded == [ESCAPED]
+def test_only_lines_that_are_not_plain_are_decoded_one_by_one(reader):
+    with calls_of(columns._objects) as decoded:
+        assert by_columns([FIRST, STEP, ESCAPED, MESSAGE, LAST], reader) is not None
+    assert decoded == [{"lines": [ESCAPED]}]
 
 
-def test_after_the_first_block_traces_as_processes_write_them_are_not_decoded_again(
-    monkeypatch, tmp_path
-):
+def test_after_the_first_block_traces_as_processes_write_them_are_not_decoded_again(tmp_path):
     lines = [one for number in range(40) for one in generated(1, seed=2 * number)[0]]
     lines = [one | {"run": "r", "node": "\xfc"} for one in lines]
     texts = [json.dumps(one, ensure_ascii=False) for one in lines]
     part = part_of(str(write_trace(tmp_path, texts)))
-    monkeypatch.setattr(columns, "_BYTES", 4000)
-    blocks, objects = [], columns._objects
-    monkeypatch.setattr(columns, "_objects", lambda lines: blocks.append(1) or objects(lines))
-    batches = [*batches_of(part)]
+    with calls_of(columns._objects) as blocks:
+        batches = [*batches_of(part, size=4000)]
     assert sum(len(batch) for *_, batch in batches) == len(lines)
-    assert len(blocks) < 4 < len(batches)
+    assert 0 < len(blocks) < 4 < len(batches)

@@ -48,12 +48,10 @@ def test_the_end_of_java_is_told_with_what_helps(error):
 def test_a_local_spark_has_a_part_of_the_memory(tmp_path, monkeypatch, limit, heap):
     of_container = tmp_path / "memory.max"
     of_container.write_text(limit)
-    monkeypatch.setattr(session, "_LIMIT", of_container)
     monkeypatch.setattr(session.os, "sysconf", {"SC_PAGE_SIZE": 2**20, "SC_PHYS_PAGES": 24_000}.get)
-    assert session._heap() == heap
+    assert session._heap(of_container) == heap
 
 
 def test_a_machine_without_control_groups_has_its_whole_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "_LIMIT", tmp_path / "memory.max")
     monkeypatch.setattr(session.os, "sysconf", {"SC_PAGE_SIZE": 2**20, "SC_PHYS_PAGES": 24_000}.get)
-    assert session._heap() == "6000m"
+    assert session._heap(tmp_path / "memory.max") == "6000m"

@@ -16,9 +16,9 @@ from tests.support.trace.trace_files import generated, records, session, whole, 
 TRACES = 300
 
 
-def by_columns(part):
+def by_columns(part, **options):
     try:
-        return screen_machines([part])
+        return screen_machines([part], **options)
     except UndecidedError:
         return None
 
@@ -86,12 +86,9 @@ def test_a_hole_in_the_numbers_is_left_to_the_reference(tmp_path, lost):
     assert by_columns(part) is None
 
 
-def test_figures_do_not_depend_on_where_batches_end(tmp_path, monkeypatch):
+def test_figures_do_not_depend_on_where_batches_end(tmp_path):
     dice = random.Random(5)  # noqa: S311 - reproducible, not secret
     lines = max(generated(60, seed=dice.randrange(100)), key=len)
     part = local_part(str(write_trace(tmp_path, lines)))
-    together = by_columns(part)
 
-    monkeypatch.setattr("spark.workers.columns._BYTES", 1)
-
-    assert by_columns(part) == together is not None
+    assert by_columns(part, size=1) == by_columns(part) is not None

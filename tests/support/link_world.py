@@ -125,10 +125,10 @@ class Pair:
         async with echo.observe(self.obj.url, **how) as copy:
             yield Other(copy)
 
-    async def ask_by_link(self, type_: MessageType, observer: str):
+    async def ask_by_link(self, type_: MessageType, observer: str, part: str = "/subscription"):
         """Ask as bob's sync manager, over the link, for whomever."""
         parts = self.bob.runtime
-        sender, to = f"{self.bob.runtime.url}/sm", f"{self.obj.url}/subscription"
+        sender, to = f"{self.bob.runtime.url}/sm", f"{self.obj.url}{part}"
         port = CorePort(sender, parts.bus)
         message = Message(parts.config.ids.next(sender), type_, sender, to, {"source": observer})
         return await port.request_direct(message)

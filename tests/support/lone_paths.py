@@ -43,7 +43,7 @@ def told(core, name, *arguments):
     return done if refusal is None else [*done, refusal]
 
 
-def lone_addresses(mint=None):
+def lone_addresses(mint=None, core=AllocationCore):
     """Return the owners of addresses, whose host does nothing."""
     port = dict.fromkeys(("step", "row_changed", "taken", "freed"), lambda _: None)
-    return AllocationCore(SimpleNamespace(**port), mint)
+    return core(SimpleNamespace(**port), mint)

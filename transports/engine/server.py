@@ -112,10 +112,13 @@ async def _watch(pid: int) -> None:
     raise NatsError(f"{_PROGRAM} has ended by itself")
 
 
-def find_program() -> str:
+def find_program(patience: float = NATS_VERSION) -> str:
     """Return the path of the program `nats-server`, next to Python or on the PATH, and check it.
 
     This call blocks while the program states its version.
+
+    Args:
+        patience: Seconds within which it states its version.
 
     Raises:
         LocalServerError: The program is missing, too old, or does not run.
@@ -128,11 +131,11 @@ def find_program() -> str:
         )
     try:
         ran = subprocess.run(  # noqa: S603 - the operator's program
-            [program, "--version"], capture_output=True, timeout=NATS_VERSION, check=False
+            [program, "--version"], capture_output=True, timeout=patience, check=False
         )
     except subprocess.TimeoutExpired as exc:
         raise LocalServerError(
-            f"{program} does not state its version within {NATS_VERSION:g} s; {_INSTALL}"
+            f"{program} does not state its version within {patience:g} s; {_INSTALL}"
         ) from exc
     except OSError as exc:
         raise LocalServerError(f"{program} does not run: {exc.strerror}; {_INSTALL}") from exc

@@ -12,7 +12,7 @@ The row of a token stays until the token expires.
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import attrs
 import orjson
@@ -67,7 +67,12 @@ class EngineRecords(RecordFile, RecordNews):
         engine: The engine.
         tidies: Returns whether this node is the one that removes the records of no node.
         counters: Counters of rows that are invalid, or too many.
+
+    Attributes:
+        most: How many records of other nodes it takes.
     """
+
+    most: ClassVar[int] = MAX_DOMAIN_RECORDS
 
     def __init__(self, engine: Engine, tidies: Callable[[str], bool], counters: Counters) -> None:
         self._engine: Final = engine
@@ -194,7 +199,7 @@ class EngineRecords(RecordFile, RecordNews):
         """Return the record of a row; None: the row is refused."""
         row = _read(about, value)
         is_known = about in self._known
-        if row is not None and (is_known or len(self._known) < MAX_DOMAIN_RECORDS):
+        if row is not None and (is_known or len(self._known) < self.most):
             return row
         reason = RowRefusal.MALFORMED if row is None else RowRefusal.TOO_MANY
         report_refusal(self._counters, _PREFIX + about, reason)

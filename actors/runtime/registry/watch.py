@@ -184,6 +184,7 @@ class RecordWatches:
     Attributes:
         routes: The node of a record's domain, and the stub that leads to it.
         spawn: Runs the task of a record.
+        most: How many records may be watched.
     """
 
     routes: ResolveCore
@@ -191,6 +192,7 @@ class RecordWatches:
     port: CorePort
     hops: HopTrace
     spawn: Callable[[Callable[[str, _WatchedRecord], Awaitable[None]], str, _WatchedRecord], None]
+    most: int = _CAPACITY
     _records: dict[str, _WatchedRecord] = attrs.field(factory=dict, init=False)
 
     @property
@@ -210,8 +212,8 @@ class RecordWatches:
         if request.type is MessageType.UNSUBSCRIBE:
             self._remove_watcher(url, request.from_)
             self.port.send(reply_to(request, Code.OK))
-        elif url not in self._records and len(self._records) >= _CAPACITY:
-            why = f"a runtime follows at most {_CAPACITY} registrations"
+        elif url not in self._records and len(self._records) >= self.most:
+            why = f"a runtime follows at most {self.most} registrations"
             self.port.send(refuse(request, Code.TOO_LARGE, why))
         else:
             self._add_watcher(url, request)

@@ -21,7 +21,7 @@ class Hierarchy:
     """A cgroup of this process, in which folders get the files that the kernel would make."""
 
     def __init__(self, folder, monkeypatch):
-        self.home = folder / "unit.service"
+        self.home, self.files = folder / "unit.service", FILES
         self.killed = []
         # A bound method would not get the folder.
         monkeypatch.setattr(Path, "mkdir", lambda at, **how: self.mkdir(at, **how))  # noqa: PLW0108
@@ -36,14 +36,14 @@ class Hierarchy:
 
     def mkdir(self, folder, mode=0o700, exist_ok=False):  # noqa: FBT002
         os.makedirs(folder, mode, exist_ok=exist_ok)  # noqa: PTH103
-        for name in FILES:
+        for name in self.files:
             (folder / name).write_text("")
 
     def rmdir(self, folder):
         if (folder / "cgroup.kill").read_text() == "1":
             self.killed.append(folder.name)
         for name in FILES:
-            (folder / name).unlink()
+            (folder / name).unlink(missing_ok=True)
         os.rmdir(folder)  # noqa: PTH106
 
     @property
@@ -69,20 +69,11 @@ def test_a_process_alone_in_a_delegated_cgroup_moves_into_a_leaf(hierarchy):
     assert open_cgroup(TOTALS, leaf).folder.parent == hierarchy.home
 
 
-def test_a_limit_that_the_kernel_refuses_leaves_no_group(hierarchy, monkeypatch):
+def test_a_limit_that_the_kernel_refuses_leaves_no_group(hierarchy):
     hierarchy.give(passed="cpu memory")
-    monkeypatch.setattr(process, "_write", refusing("cpu.weight", process._write))
+    hierarchy.files = [name for name in FILES if name != "cpu.weight"]
     assert open_cgroup(TOTALS, hierarchy.home) is None
     assert hierarchy.groups == []
-
-
-def refusing(name, write):
-    def or_not(file, text):
-        if file.name == name:
-            raise PermissionError
-        write(file, text)
-
-    return or_not
 
 
 def test_groups_of_dead_hosts_are_removed_and_no_others(hierarchy):

@@ -1,11 +1,13 @@
 """Models of an application go along with links, stubs and objects, and can break none."""
 
 import pytest
+import trio.testing
 
 from actors.kit.supervision.supervisor import open_supervisor
 from actors.runtime.following import Followers, StepFeed
 from fsm.engine import Entity
 from fsm.machines.sync.observer_copy import OBSERVER_COPY, Trigger
+from specs.limits.protocol import MODELS_FOLLOWING
 from tests.support.trace.memory import MemoryTracer
 
 OBJECT, OBSERVER = "comm://a.example/o", "hyperty://a.example/h"
@@ -66,10 +68,12 @@ async def test_an_invalid_model_is_logged_and_counted(feed, followers, copy, mak
     assert following.errors == 1
 
 
-async def test_models_of_what_is_over_are_not_kept_for_ever(feed, followers, monkeypatch):
-    monkeypatch.setattr("actors.runtime.following.MODELS_FOLLOWING", 2)
+async def test_models_of_what_is_over_are_not_kept_for_ever(feed, followers):
     following = await followers.follow("observer_copy", Model)
-    for key, triggers in {"a": [], "b": [Trigger.DELETED], "c": [], "d": []}.items():
-        reported(feed, Entity(OBSERVER_COPY, key), Trigger.OBSERVE, *triggers)
+    keys = [str(number) for number in range(MODELS_FOLLOWING + 1)]
+    for key in keys:
+        over = [Trigger.DELETED] if key == "1" else []
+        reported(feed, Entity(OBSERVER_COPY, key), Trigger.OBSERVE, *over)
+        await trio.testing.wait_all_tasks_blocked()
     await following.stop()
-    assert list(following.models) == ["a", "c", "d"]
+    assert list(following.models) == [keys[0], *keys[2:]]

@@ -13,7 +13,7 @@ from actors.runtime.isolation import StubCode, sandboxed_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
-from specs.limits import foreign_code
+from specs.limits.foreign_code import HYPERTY_REQUESTS
 from specs.limits.protocol import PEER_OFFENCES
 from specs.message import reply_to
 from specs.reply_code import DropReason
@@ -55,8 +55,7 @@ async def test_only_the_receiver_of_a_request_answers_it(stub):
     assert stub.counters.drops == {DropReason.UNMATCHED: 1}
 
 
-async def test_an_answered_request_of_a_stub_is_open_no_longer(stub, monkeypatch):
-    monkeypatch.setattr(foreign_code, "HYPERTY_REQUESTS", 1)
+async def test_an_answered_request_of_a_stub_is_open_no_longer(stub):
     sent, work = [], []
 
     async def request(message):
@@ -67,11 +66,11 @@ async def test_an_answered_request_of_a_stub_is_open_no_longer(stub, monkeypatch
         pass
 
     stub.port.request, stub.tell, stub.spawn = request, tell, lambda *call: work.append(call)
-    for number in (1, 2):
+    for number in range(HYPERTY_REQUESTS + 1):
         await stub.on_request(ask(number, from_=S, to="hyperty://a.ex/ha"))
         run, message = work.pop()
         await run(message)
-    assert sent == [1, 2]
+    assert sent == [*range(HYPERTY_REQUESTS + 1)]
 
 
 async def test_the_status_of_a_stub_names_its_session(stub):

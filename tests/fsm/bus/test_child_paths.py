@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm.bus import sending_order
 from fsm.bus.sending_order import ChildPaths, Elsewhere
+from specs.limits.protocol import STUB_QUEUE
 from specs.message import Message, MessageType
 
 TO, OTHER = "comm://a.ex/1/children/resources", "comm://a.ex/2/children/resources"
@@ -30,11 +30,11 @@ def test_a_link_that_is_gone_is_waited_for_although_it_gave_nothing_back(paths):
     assert paths.lead(TO, NEXT) == [said(1), said(2)]
 
 
-def test_too_many_do_not_wait(paths, monkeypatch):
-    monkeypatch.setattr(sending_order, "STUB_QUEUE", 2)
+def test_too_many_do_not_wait(paths):
     paths.lead(OTHER, LINK)
     paths.lose_link(LINK, 0.0)
-    kinds = [paths.find(said(n, to), 0.0, is_there=True) for n, to in enumerate((TO, OTHER, TO))]
-    assert kinds == [Elsewhere.WAITS, Elsewhere.WAITS, Elsewhere.FULL]
-    assert paths.lead(OTHER, Elsewhere.BY_NODE) == [said(1, OTHER)]
+    turns = [(n, (TO, OTHER)[n % 2]) for n in range(STUB_QUEUE + 1)]
+    kinds = [paths.find(said(*turn), 0.0, is_there=True) for turn in turns]
+    assert kinds == [*[Elsewhere.WAITS] * STUB_QUEUE, Elsewhere.FULL]
+    assert paths.lead(OTHER, Elsewhere.BY_NODE) == [said(*turn) for turn in turns[1::2]]
     assert paths.find(said(3), 0.0, is_there=True) is Elsewhere.WAITS

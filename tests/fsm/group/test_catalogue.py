@@ -10,9 +10,7 @@ from fsm.group.catalogue import CATALOGUE, CatalogueCore, CataloguePort, Catalog
 from fsm.group.kinds import RowRefusal, RowRefusedError
 from fsm.group.row_form import read_row, write_row
 from specs.addresses.address import DOMAIN_KEYS, REVOKED
-from specs.limits import group as limits
-from specs.limits.engine import ROW_VALUE
-from specs.limits.group import GROUP_FILE_BYTES
+from specs.limits.group import GROUP_CATALOGUE_BYTES, GROUP_FILE_BYTES
 from tests.support.link_calls import Calls, Told
 
 STUB = ".well-known/protocolstub/default"
@@ -135,11 +133,14 @@ def test_a_file_of_the_directory_that_does_not_count_is_reported_once(why):
     assert done == [[]] * 4
 
 
-def test_more_bytes_than_a_domain_may_have_are_refused(monkeypatch):
-    large = file(5, path=STUB + "2", package=b"x" * 1000)
-    monkeypatch.setattr("fsm.group.catalogue.GROUP_CATALOGUE_BYTES", 1000 + file(5).size)
-    assert limits.GROUP_CATALOGUE_BYTES >= 2 * ROW_VALUE
-    assert core_of(*THERE, own=(large,))[1] == [asks.report_unused(large.path, Why.FULL)]
+def test_more_bytes_than_a_domain_may_have_are_refused():
+    count, package = GROUP_CATALOGUE_BYTES // GROUP_FILE_BYTES, b"x" * (GROUP_FILE_BYTES - 100)
+    full = [file(5, path=f"{STUB}{number}", package=package) for number in range(count)]
+    rest = GROUP_CATALOGUE_BYTES - sum(row.size for row in (*THERE, *full))
+    fits = file(5, path=STUB + "x", package=b"x" * (rest - file(5).size))
+    large = attrs.evolve(fits, package=fits.package + b"x")
+    assert core_of(*THERE, *full, own=(fits,))[1] == [asks.write(fits)]
+    assert core_of(*THERE, *full, own=(large,))[1] == [asks.report_unused(large.path, Why.FULL)]
 
 
 # ---- keys

@@ -1,5 +1,7 @@
 """A node's mirror of the rows of its group, and how its own writes end."""
 
+from functools import partial
+
 import pytest
 
 from fsm.group.kinds import OwnerRow, owner_key
@@ -48,8 +50,8 @@ def sent(core, row=MINE, ticket=1, now=0.0):
 
 
 @pytest.mark.parametrize("value", [write_row(POLICIES), b"{"])
-def test_the_policies_are_heeded_also_beyond_the_end_of_the_mirror(core, monkeypatch, value):
-    monkeypatch.setattr("fsm.group.rows.GROUP_ROWS", 1)
+def test_the_policies_are_heeded_also_beyond_the_end_of_the_mirror(value):
+    core = Told(RowsPort, partial(RowsCore, most=1))
     seen(core, OTHERS, 1)
 
     there = read_policies(value)

@@ -6,13 +6,13 @@ import attrs
 import pytest
 
 from fsm.machine_list import MACHINES
-from fsm.machines import handler_controller
 from fsm.machines.handler_controller import State as Handling
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import LinkTerms, Role
 from fsm.p2p.transfer import P2PTransferCore
 from specs.bodies.object import ConnectionData
 from specs.limits import protocol as limits
+from tests.fsm.flawed_tables import flawed
 from tests.support.link_calls import tell, told_end
 from tests.support.p2p_objects import believed
 from tests.support.runtime.registry_core import (
@@ -121,25 +121,12 @@ def timed(table, state, limit):
     return attrs.evolve(table, deadlines=tuple(deadlines))
 
 
-
-
-
-
-@pytest.fixture
-def quick_look(monkeypatch):
-    table = timed(MACHINES["handler_controller"], Handling.OBSERVING, "DIAL_TIMEOUT")
-    monkeypatch.setattr(handler_controller, "HANDLER_CONTROLLER", table)
-
-
-
-
-
-
 @pytest.mark.parametrize("begun", [requester, controller])
 def test_an_end_that_is_done_waits_for_nothing(begun):
     assert begun(tell.disconnect("done")) == math.inf
 
 
-@pytest.mark.usefixtures("quick_look")
 def test_later_steps_prolong_no_deadline():
-    assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT
+    quick = timed(MACHINES["handler_controller"], Handling.OBSERVING, "DIAL_TIMEOUT")
+    with flawed("handler_controller", quick):
+        assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT

@@ -4,9 +4,8 @@ import pytest
 
 from fsm.effects import Refused
 from fsm.engine import Step
-from fsm.registry import allocation
 from fsm.registry.allocation import ENTROPY, AddressMint, AllocationCore, AllocationPort
-from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
+from specs.limits.protocol import MAX_ADDRESSES
 from tests.support.link_calls import RecordingPort
 from tests.support.lone_paths import lone_addresses
 
@@ -24,9 +23,12 @@ def refusals(outcome):
     return [outcome.code] if isinstance(outcome, Refused) else []
 
 
-def test_a_domain_has_no_more_than_its_share(monkeypatch):
-    monkeypatch.setattr(allocation, "MAX_DOMAIN_ADDRESSES", 3)
-    core = lone_addresses()
+class SmallDomain(AllocationCore):
+    most, most_released = 3, 2
+
+
+def test_a_domain_has_no_more_than_its_share():
+    core = lone_addresses(core=SmallDomain)
     assert not refusals(core.allocate("r1", ("a://a.ex/1", "a://a.ex/2", "a://a.ex/3")))
 
     assert refusals(core.allocate("r2", ("a://a.ex/4",))) == [503]
@@ -34,20 +36,19 @@ def test_a_domain_has_no_more_than_its_share(monkeypatch):
     assert refusals(core.bind("r2", "a://b.ex/4")) == [503]
     core.release("r1", "over")
     assert not refusals(core.allocate("r2", ("a://a.ex/4",)))
-    assert MAX_DOMAIN_ADDRESSES >= 100 * MAX_ADDRESSES
+    assert AllocationCore.most >= 100 * MAX_ADDRESSES
 
 
-def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed(monkeypatch):
+def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed():
     """I-A1 holds on: what was released is not forgotten, so nobody else gets it."""
-    monkeypatch.setattr(allocation, "MAX_TOMBSTONES", 2)
-    core = lone_addresses(MINT)
+    core = lone_addresses(MINT, SmallDomain)
     core.claim("r1", (CLAIMED[0], CLAIMED[1]))
     core.release("r1", "over")
 
     assert refusals(core.claim("r2", (CLAIMED[0],))) == [403]
     assert refusals(core.claim("r2", (CLAIMED[2],))) == [413]
     assert not refusals(core.allocate("r2", (MADE[0],)))
-    assert MAX_TOMBSTONES >= 10**6
+    assert AllocationCore.most_released >= 10**6
 
 
 @pytest.mark.parametrize("address", [MADE[0], CLAIMED[0]])

@@ -2,7 +2,6 @@
 
 import pytest
 
-from fsm.sync import copy as object_copy
 from specs.bodies.object import Change, DataObject
 from specs.limits.sync import VALUE_BYTES
 from tests.support.lone_copy import lone_copy, told, without_steps
@@ -34,9 +33,8 @@ def test_a_value_may_have_as_many_bytes_as_a_reporter_may_give_it():
 
 
 @pytest.mark.parametrize("depth", [1, 20, 100])
-def test_growth_by_a_long_path_is_counted(monkeypatch, depth):
+def test_growth_by_a_long_path_is_counted(depth):
     """Each segment of two bytes makes an object of six."""
-    monkeypatch.setattr(object_copy, "VALUE_BYTES", 400)
-    copy, path = begun({}), ".".join(["k"] * depth)
+    copy, path = begun({"a": "x" * (VALUE_BYTES - 400)}), ".".join(["k"] * depth)
     effects = told(copy, ("change", Change(version=2, attribute=path, value=1)))
     assert bool(gone(effects)) == (depth == 100)

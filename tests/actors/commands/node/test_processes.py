@@ -13,8 +13,14 @@ import pytest
 import trio
 
 from actors.cli.group import ExitCode
+from actors.commands.node.processes import open_processes
+from actors.kit.errors import PartEndedError
+from actors.node.config import NodeConfig
+from specs.limits.group import PROCESS_START
 from tests.support.command import below, serving, typed
 from tests.support.nats_server import needs_server
+from transports.engine.server import find_program
+from transports.errors import LocalServerError
 
 DOMAIN = "a.example"
 NODE = ("node", "--domain", DOMAIN, "--allow-legacy", "--processes", "2", "--log", "info")
@@ -57,7 +63,11 @@ async def running(*options):
 
 def members(parent):
     """Return the processes that run as nodes."""
-    return {pid for pid in below(parent.process.pid) if b".node.member" in _words(pid)}
+    return _members_of(parent.process.pid)
+
+
+def _members_of(above):
+    return {pid for pid in below(above) if b".node.member" in _words(pid)}
 
 
 def _words(pid):
@@ -92,11 +102,22 @@ async def test_a_process_that_hangs_at_its_start_does_not_keep_others_from_their
 
 
 @needs_server
-def test_a_process_that_is_not_ready_in_time_has_failed_to_start(monkeypatch):
-    monkeypatch.setattr("actors.commands.node.processes.PROCESS_START", 0.01)
-    ended = typed(*NODE)
-    assert ended.status == ExitCode.FAILED
-    assert re.fullmatch("protofly: node [12] was not ready within 0.01 s", ended.err[-1])
+async def test_a_process_that_is_not_ready_in_time_has_failed_to_start(monkeypatch, mock_clock):
+    monkeypatch.setattr("sys.argv", ["protofly", *NODE])
+    mock_clock.rate = 1
+
+    async def let_time_pass():
+        while not _members_of(os.getpid()):
+            await trio.lowlevel.checkpoint()
+        mock_clock.jump(PROCESS_START)
+
+    late = f"node [12] was not ready within {PROCESS_START:g} s"
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(let_time_pass)
+        with pytest.raises(ExceptionGroup) as caught:
+            async with open_processes(NodeConfig(domain=DOMAIN), ["", ""]):
+                pass
+    assert caught.group_contains(PartEndedError, match=late)
 
 
 @needs_server
@@ -162,37 +183,34 @@ def dry_run(folder, *http):
 begins = pytest.mark.parametrize("begin", [start, dry_run])
 
 
-def hung(folder):
-    """A program that says nothing and does not end."""
-    program = folder / "nats-server"
-    program.write_text("#!/bin/sh\nexec sleep 1000\n")
-    program.chmod(0o700)
-    return str(program)
-
-
 @begins
 @pytest.mark.parametrize(
     ("program", "complaint"),
     [
         (None, "there is no nats-server"),
         ("/bin/true", "/bin/true is no NATS server from 2.11 on"),
-        ("hung", "nats-server does not state its version within 0.1 s"),
     ],
 )
 def test_a_server_that_is_not_there_is_reported(tmp_path, monkeypatch, begin, program, complaint):
-    found = hung(tmp_path) if program == "hung" else program
-    monkeypatch.setattr("transports.engine.server.shutil.which", lambda _, path=None: found)
-    monkeypatch.setattr("transports.engine.server.NATS_VERSION", 0.1)
+    monkeypatch.setattr("shutil.which", lambda _, path=None: program)
     ended = begin(tmp_path)
     assert ended.status == ExitCode.CONFIGURATION
     (told,) = ended.err
     assert complaint in told
 
 
+def test_a_server_program_that_says_nothing_is_given_up(tmp_path, monkeypatch):
+    program = tmp_path / "nats-server"
+    program.write_text("#!/bin/sh\nexec sleep 1000\n")
+    program.chmod(0o700)
+    monkeypatch.setattr("shutil.which", lambda _, path=None: str(program))
+    with pytest.raises(LocalServerError, match=r"does not state its version within 0\.1 s"):
+        find_program(patience=0.1)
+
+
 @needs_server
 @begins
-def test_too_few_ports_are_reported_before_anything_is_started(tmp_path, monkeypatch, begin):
-    monkeypatch.setattr("actors.commands.node.processes.open_server", pytest.fail)
+def test_too_few_ports_are_reported(tmp_path, begin):
     ended = begin(tmp_path, "127.0.0.1:65535")
     assert ended.status == ExitCode.CONFIGURATION
     (told,) = ended.err
@@ -212,8 +230,7 @@ def second_of_two():
 @pytest.mark.parametrize(
     ("begin", "status"), [(start, ExitCode.FAILED), (dry_run, ExitCode.CONFIGURATION)]
 )
-def test_each_port_of_http_must_be_free(tmp_path, monkeypatch, begin, status):
-    monkeypatch.setattr("actors.commands.node.processes.open_server", pytest.fail)
+def test_each_port_of_http_must_be_free(tmp_path, begin, status):
     with second_of_two() as taken:
         place = f"127.0.0.1:{taken.getsockname()[1]}"
         first = f"127.0.0.1:{taken.getsockname()[1] - 1}"

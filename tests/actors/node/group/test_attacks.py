@@ -145,13 +145,16 @@ def rows_of(count: int) -> list[Row]:
     return [Row(f"{RA}/{number}", RA, State.LIVE, 1.0, {}, number) for number in range(count)]
 
 
-async def test_a_node_knows_only_so_many_records_and_counts_the_others(autojump_clock, monkeypatch):
+class FewRecords(EngineRecords):
+    most = 2
+
+
+async def test_a_node_knows_only_so_many_records_and_counts_the_others(autojump_clock):
     """SEC-46."""
-    monkeypatch.setattr("actors.node.group.records.MAX_DOMAIN_RECORDS", 2)
     first, second, third = rows_of(3)
     counters, news = Counters(), News()
     async with open_memory_store() as store, store.open() as engine, store.open() as other:
-        mine = EngineRecords(engine, lambda key: True, counters)
+        mine = FewRecords(engine, lambda key: True, counters)
         theirs = records_of(other)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(mine.follow, news.take)

@@ -1,28 +1,29 @@
 """One task reads all sockets of a node; a link that fails, floods or is stuck harms no other."""
 
+import os
 import socket
 from contextlib import suppress
 
 import pytest
 import trio
+import trio.testing
 
 from actors.kit.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.links.acceptor import LinkAcceptor
 from actors.node.links.bounds import Bounds
-from actors.node.links.connection import Connection
 from fsm.limits.rates import Rate
 from specs.limits.protocol import HANDSHAKE_TIMEOUT, READ_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import LinkEnd
 from tests.actors.node.links.port_ends import NotedBus, make_links
-from tests.support.node.node_peer import DR, RA, RB, open_world
+from tests.support.node.node_peer import RA, RB, open_world
 from tests.support.runtime.links import open_pair, open_place
 from tests.support.wire.raw_websocket import frame, text, websocket_link
 from transports.codec import encode
 from transports.errors import LinkBrokenError
 from transports.link import Kind, Upgrade
-from transports.memory import Wire
+from transports.memory import MemoryLink, Wire
 from transports.system import open_system_network
 
 NO_RATE = NodeLimits(messages=Rate(float("inf"), 1))
@@ -34,56 +35,82 @@ async def world():
         yield world
 
 
-async def test_a_bus_that_fails_in_a_call_of_a_link_is_started_again(world, monkeypatch):
-    ra = await world.peer(RA)
-    monkeypatch.setattr("actors.node.bus.NodeBus._take_message", broken)
-    await ra.post("read", f"{RA}/registry", DR, resource="/hyperty/name/x")
-    with pytest.raises(LinkBrokenError):
-        await ra.hear()
-    monkeypatch.undo()
-    again = await world.peer(RA)
-    assert (await again.control("ping")).code == 200
+async def test_a_bus_that_fails_in_a_call_of_a_link_is_started_again():
+    faults = []
+
+    def entropy(size):
+        if faults:
+            raise faults.pop()
+        return os.urandom(size)
+
+    async with (
+        open_system_network() as network,
+        open_world(network, limits=NO_RATE, entropy=entropy) as world,
+    ):
+        ra = await world.peer(RA)
+        faults.append(RuntimeError("told to fail"))
+        with pytest.raises(LinkBrokenError):
+            await ra.allocate()
+        again = await world.peer(RA)
+        assert (await again.control("ping")).code == 200
 
 
-def broken(*_):
-    raise RuntimeError("told to fail")
+class FaultyLink(MemoryLink):
+    frame_due = property(lambda _: 1 / 0)
 
 
-async def test_a_fault_in_what_is_due_of_a_link_ends_it_and_no_other(
-    autojump_clock, nursery, monkeypatch
-):
+class FaultyAcceptor(LinkAcceptor):
+    def read(self, _):
+        raise RuntimeError("told to fail")
+
+
+async def test_a_fault_in_what_is_due_of_a_link_ends_it_and_no_other(autojump_clock, nursery):
     bus, bounds = NotedBus(grants=False), Bounds(DEFAULT_LIMITS, frozenset(), Counters())
     links = make_links(bus, bounds, nursery)
     nursery.start_soon(links.run_alarms)
-    time_over = Connection.time_over
-
-    def fails_for_the_first(connection, now):
-        if connection.number == 1:
-            raise RuntimeError("told to fail")
-        time_over(connection, now)
-
-    monkeypatch.setattr(Connection, "time_over", fails_for_the_first)
-    for number in (1, 2):
-        links.admit(number, Wire(Kind.WEBSOCKET, "a", number, Upgrade()).acceptor, LinkAcceptor())
+    for number, kind in enumerate((FaultyLink, MemoryLink), start=1):
+        about = Kind.WEBSOCKET, f"link {number}", Upgrade()
+        links.admit(number, kind(about, *trio.open_memory_channel(1)), LinkAcceptor())
     both = list(bus.connections.values())
     await trio.sleep(HANDSHAKE_TIMEOUT + 0.1)
     assert [one.end for one in both] == [LinkEnd.BROKEN, LinkEnd.NO_SESSION]
     assert all(one.is_over for one in both)
 
 
+async def test_a_fault_in_what_a_link_brings_ends_it_and_no_other(nursery):
+    bus, bounds = NotedBus(), Bounds(DEFAULT_LIMITS, frozenset(), Counters())
+    links, ends = make_links(bus, bounds, nursery), []
+    for number, acceptor in enumerate((FaultyAcceptor(), LinkAcceptor()), start=1):
+        wire = Wire(Kind.WEBSOCKET, "a", number, Upgrade())
+        links.admit(number, wire.acceptor, acceptor)
+        ends.append(bus.connections[number])
+        await wire.dialler.send(update(1))
+    await trio.testing.wait_all_tasks_blocked()
+    assert ([end.end for end in ends], bus.heard) == ([LinkEnd.BROKEN, None], [2])
+    nursery.cancel_scope.cancel()
+
+
 def update(size):
     return encode(Message(1, MessageType.UPDATE, f"{RA}/ua", f"{RB}/ua", {"value": "x" * size}))
 
 
-async def test_what_tls_has_taken_in_during_a_pause_is_read_after_it(
-    tmp_path, nursery, monkeypatch
-):
+class PausingBounds(Bounds):
+    is_first = True
+
+    def pause(self, *_):
+        pause, self.is_first = 0.2 * self.is_first, False
+        return pause
+
+
+class ItemsBus(NotedBus):
+    def take_items(self, _, items):
+        self.heard.extend(items)
+
+
+async def test_what_tls_has_taken_in_during_a_pause_is_read_after_it(tmp_path, nursery):
     """Its end is within TLS then, and the socket has nothing more to tell."""
-    bus, pauses = NotedBus(), [0.2]
-    bounds = Bounds(NO_RATE, frozenset(), Counters())
-    monkeypatch.setattr(bounds, "pause", lambda *_: pauses.pop() if pauses else 0.0)
-    monkeypatch.setattr(bus, "take_items", lambda _, items: bus.heard.extend(items))
-    links = make_links(bus, bounds, nursery)
+    bus = ItemsBus()
+    links = make_links(bus, PausingBounds(NO_RATE, frozenset(), Counters()), nursery)
     large = b"\n".join([update(60_000)] * 2)
     assert len(large) > READ_BYTES
     async with open_place("tls-websocket", tmp_path) as place, open_pair(place) as pair:

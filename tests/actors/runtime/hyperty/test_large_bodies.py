@@ -3,19 +3,20 @@
 from functools import partial
 from random import Random
 
+import attrs
 import pytest
 import trio
 import trio.testing
 
 import actors
-from actors.hyperties import Caller
+from actors.hyperties import Caller, Echo
 from actors.policy.store import PolicyConfig
 from actors.testing.chaos.network import ChaosNetwork
 from actors.testing.chaos.toxics import Latency
 from fsm.bus.chunks import chunk_count, chunk_entry, chunk_of
 from fsm.judge.trace_line import Verdict
 from fsm.policy.reading import read_set
-from specs.limits.bus import CONCURRENT
+from specs.limits.bus import CONCURRENT, PEER_WAITING
 from specs.limits.protocol import BODY_BYTES
 from specs.limits.transfer import (
     ARRIVING,
@@ -93,10 +94,10 @@ async def test_a_body_over_the_configured_size_is_refused_at_once(autojump_clock
         assert not sent_to(alice, bob)
 
 
-async def test_a_transfer_that_is_refused_is_not_ended_by_its_sender(autojump_clock, monkeypatch):
-    async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
+async def test_a_transfer_that_is_refused_is_not_ended_by_its_sender(autojump_clock):
+    options = DomainOptions(kinds=(), more={"bob": {"largest_body": BODY_BYTES}})
+    async with open_domain("alice", "bob", options=options) as domain:
         alice, bob = domain["alice"], domain["bob"]
-        monkeypatch.setattr(transfers(bob).arriving, "limit", BODY_BYTES)
         assert (await alice.ask(bob, LARGE)).code == 413
         await trio.testing.wait_all_tasks_blocked()
         assert len(sent_to(alice, bob)) == 1
@@ -121,25 +122,22 @@ async def test_a_cancelled_request_has_the_receiver_forget_its_chunks(autojump_c
         assert (await alice.ask(bob, LARGE)).code == 200
 
 
-async def test_a_large_request_that_a_busy_hyperty_refuses_gives_its_memory_back(
-    autojump_clock, monkeypatch
-):
+async def test_a_large_request_that_a_busy_hyperty_refuses_gives_its_memory_back(autojump_clock):
     async def hang(_message):
         await trio.sleep_forever()
 
-    monkeypatch.setattr("actors.runtime.hyperty.host.PEER_WAITING", 1)
-    async with (
-        open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain,
-        trio.open_nursery() as nursery,
-    ):
+    async with open_domain("alice", "bob", options=DomainOptions(kinds=())) as domain:
         alice, bob = domain["alice"], domain["bob"]
         bob.hyperty.on_request = hang
-        for value in range(CONCURRENT):
-            nursery.start_soon(alice.ask, bob, value)
+        senders = [alice]
+        for name, hyperty in (("second", Echo()), ("third", Echo())):
+            address = await alice.runtime.deploy(name, lambda made=hyperty: made)
+            senders.append(attrs.evolve(alice, hyperty=hyperty, address=address))
+        for number in range(CONCURRENT + PEER_WAITING):
+            await senders[number % 3].post(bob, number)
         await trio.testing.wait_all_tasks_blocked()
         assert (await alice.ask(bob, LARGE)).code == 503
         assert_nothing_is_kept(bob)
-        nursery.cancel_scope.cancel()
 
 
 # ---- attacked

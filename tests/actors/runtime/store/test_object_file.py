@@ -13,7 +13,7 @@ from fsm.sync.stored import (
     CopyKept,
     HomeKept,
 )
-from specs.limits.sync import COPY_PAUSE, STORE_PAUSE
+from specs.limits.sync import COPIES_STORED, COPY_PAUSE, STORE_PAUSE
 
 URL, ALICE, BOB = "comm://a.ex/o", "hyperty://a.ex/alice", "hyperty://b.ex/bob"
 
@@ -77,9 +77,10 @@ async def test_what_changes_during_a_commit_is_committed_next():
     assert committed == [(first,), (second,)]
 
 
-def test_a_full_store_has_room_for_the_copies_that_it_has(monkeypatch):
-    monkeypatch.setattr(runtime_store, "COPIES_STORED", 1)
+def test_a_full_store_has_room_for_the_copies_that_it_has():
     store = runtime_store.RuntimeStore(None)
-    store.store_soon(CopyKept(URL, BOB, 1, {}))
-    assert store.has_room(URL, BOB)
+    for number in range(COPIES_STORED):
+        assert store.has_room(URL, f"{BOB}{number}")
+        store.store_soon(CopyKept(URL, f"{BOB}{number}", 1, {}))
+    assert store.has_room(URL, f"{BOB}0")
     assert not store.has_room(URL, ALICE)
