@@ -1,1 +1,1 @@
-"""The hyperty runtime: buses, registry, loader, stubs, hyperties."""
+"""The runtime that executes hyperties: message buses, registry, stub loader and protostubs."""

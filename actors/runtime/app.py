@@ -1,4 +1,4 @@
-"""The composition root of a runtime: makes its parts, starts them in order, and ends them."""
+"""Assembly of a runtime: makes its components, starts them in order, and stops them at the end."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, closing
@@ -70,7 +70,7 @@ from transports.sockets import open_background
 _log = get_logger("actors.runtime")
 
 _ONE_LIFE = Intensity(restarts=0)
-"""Restart limit of the core parts: they share tables, so the crash of a part ends the runtime."""
+"""Restart limit of the core components: they share state, so any crash ends the runtime."""
 
 
 @asynccontextmanager
@@ -195,11 +195,11 @@ async def _running(runtime: Runtime, readiness: Readiness) -> AsyncIterator[None
 
 @asynccontextmanager
 async def _serving_health(runtime: Runtime) -> AsyncIterator[Readiness]:
-    """Serve health, readiness and metrics over HTTP, if that is configured.
+    """Serve health, readiness and metrics over HTTP if the configuration names an address for them.
 
     Raises:
-        HttpPlaceError: The place to listen at is taken or not ours.
-        OpenMetricsError: Every client that reaches it could read the metrics.
+        HttpPlaceError: The address is in use, or may not be listened on.
+        OpenMetricsError: Every client that reaches the address could read the metrics.
     """
     config, monitor, readiness = runtime.config, runtime.monitor, Readiness(Part.RUNTIME)
     if config.http is None:
@@ -235,7 +235,7 @@ def _log_drops(name: str, ledger: DropLedger) -> None:
 
 
 async def _start(runtime: Runtime, core: Supervisor, isolated: Supervisor) -> None:
-    """Make and start the parts of a runtime."""
+    """Create the components of a runtime and start them in the order of their dependencies."""
     config, bus, ids = runtime.config, runtime.bus, runtime.ids
     tasks = BackgroundTasks()
     await core.start_child(ChildSpec("bus", lambda: bus))

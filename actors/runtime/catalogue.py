@@ -1,4 +1,4 @@
-"""Stubs of other domains, fetched when they are needed (PFY-01, CAT-03, STB-10, S16).
+"""Stubs of other domains, fetched from catalogues when first needed (PFY-01, CAT-03, STB-10, S16).
 
 Descriptors in the configuration come first, and are not fetched. All others are fetched, verified
 and judged by `actors.catalogue`; this module makes the stub: either a shipped stub, which a
@@ -56,7 +56,7 @@ from transports.link import Kind
 def _upstream(
     dialect: str, wire: type[PlainWire | SessionWire], context: StubContext
 ) -> Actor[NodeStubMessage]:
-    """Make a stub that speaks the plain dialect of upstream, or that with sessions.
+    """Make a stub that speaks upstream's protocol: its plain form, or its form with sessions.
 
     Raises:
         StubOptionError: The profile has an unknown option.
@@ -79,7 +79,7 @@ def _rest(context: StubContext) -> Actor[NodeStubMessage]:
 
 
 def _client_server(kind: str, context: StubContext) -> Actor[Delivery]:
-    """Make a stub that asks a server: one with HTTP and JSON, or a registry with REST.
+    """Make a stub that translates messages for a server: HTTP with JSON, or a registry with REST.
 
     Raises:
         StubOptionError: The profile has an unknown option, or names no server.
@@ -133,7 +133,7 @@ _WITH_TLS_ONLY: Final = partial(check_plain, insecure=False)
 
 @attrs.frozen
 class StubMakers:
-    """The makers of stubs.
+    """Factories of the stubs that descriptors describe, and the checks of what they may do.
 
     Attributes:
         shipped: Factories of shipped stubs, by the names in profiles.
@@ -152,10 +152,10 @@ class StubMakers:
 
 @attrs.frozen
 class Evidence:
-    """Where a catalogue records its fetches and their results.
+    """The trace, counters and keys in which a catalogue records what it has fetched.
 
     Attributes:
-        tracer: Takes the trace.
+        tracer: Takes the trace records.
         counters: Counts the results.
         identity: Keeps the public keys of domains.
     """
@@ -169,7 +169,7 @@ _log = get_logger("actors.runtime")
 
 
 class FetchingCatalogue(catalogue.Catalogue):
-    """Finds configured descriptors, and fetches all others.
+    """Finds descriptors: those in the configuration, and all others in the catalogues of domains.
 
     Args:
         own: The configured and shipped descriptors.
@@ -374,7 +374,7 @@ _NO_PROFILE: Final = Refused(
 
 
 def _log_name(entry: Entry) -> str:
-    """Return the word for a descriptor in logs."""
+    """Return how log lines name a descriptor, by its kind."""
     return "hyperty" if entry.type is CatalogueType.HYPERTY else "stub"
 
 

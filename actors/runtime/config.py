@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 GivenPolicy: TypeAlias = Judge | PolicyConfig | str | PathLike[str] | Iterable[PolicySet]
-"""Types in which a program may pass the policies of a runtime."""
+"""Types of values by which a program may set the policies of a runtime."""
 _IS_BODY: Final = attrs.validators.and_(
     attrs.validators.ge(BODY_BYTES), attrs.validators.le(TRANSFER_MOST)
 )

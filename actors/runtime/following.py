@@ -1,8 +1,8 @@
-"""Models of an application that follow the entities of a runtime.
+"""Application models that follow state machines of a runtime, one model for each entity.
 
-Every step of an entity is reported to the tracer of the runtime, which also offers it to the
+Every transition of an entity is reported to the tracer of the runtime, which also passes it to the
 followers of its machine. Each follower is an actor with a mailbox of its own, so that an
-application can neither block nor break the runtime. The models step by the same
+application can neither block nor break the runtime. The models change state by the same
 `transitions.Machine` as the entities.
 """
 
@@ -33,7 +33,7 @@ _log = get_logger("actors.runtime")
 
 
 class StepFeed(PassingTracer):
-    """The tracer of one runtime, which also offers its steps to followers.
+    """The tracer of one runtime, which also passes state transitions to followers.
 
     Args:
         tracer: Takes the trace records.
@@ -44,7 +44,7 @@ class StepFeed(PassingTracer):
         self._offers: dict[str, tuple[Callable[[Step], None], ...]] = {}
 
     def add(self, machine: str, offer: Callable[[Step], None]) -> None:
-        """Pass each later step of a machine to a callback.
+        """Pass each later transition of a state machine to a callback.
 
         Args:
             machine: Name of the machine.
@@ -75,7 +75,7 @@ class StepFeed(PassingTracer):
 
 
 class _Models(Generic[M]):
-    """The models of one follower, each in the state of its entity.
+    """The models of one follower; each is kept in the state of the entity that it follows.
 
     Attributes:
         by_key: The models by key of their entity; the last one to move is at the end.
@@ -90,7 +90,7 @@ class _Models(Generic[M]):
         self._make = make
 
     def move(self, step: Step) -> None:
-        """Move the model of an entity; an exception of the application is logged."""
+        """Move the model into the new state of its entity; log an exception of the application."""
         with Crash() as crash:
             self._move(step)
         if crash.error is not None:
@@ -129,7 +129,7 @@ class _Models(Generic[M]):
         return model
 
     def _conditions_of(self, step: Step) -> frozenset[str]:
-        """Return the conditions under which this step was taken."""
+        """Return the conditions of the machine's table that held at a transition."""
         rows = self._table.rows_for(step.old, step.cause)
         return next((row.guard.when for row in rows if row.target == step.new), frozenset())
 
@@ -187,7 +187,7 @@ class Following(Generic[M]):
         return self._models.errors
 
     def offer(self, step: Step) -> None:
-        """Pass a step of the machine to the follower. Never wait or raise."""
+        """Queue a transition for the follower; the call never waits or raises."""
         if self._about is not None and self._about not in step.key.split("|"):
             return
         is_late = not self._follower.try_tell(step)

@@ -1,4 +1,4 @@
-"""The trace records that the routers and stubs of a runtime write about messages."""
+"""Writer of the trace records about messages for the routers and stubs of a runtime."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -45,7 +45,7 @@ class HopTrace:
         self._crossed: dict[tuple[str, Op], tuple[Hop, Iterator[int]]] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Record what happened to a message."""
+        """Write a trace record about a message."""
         if self._listen or (op is Op.CALLBACK and self.is_on and is_sampled(message.id)):
             self._messages.message(self._actor, op, message, **more)
 
@@ -82,7 +82,7 @@ class HopTrace:
         self.say(Op.SYNTH, response)
 
     def record_crossing(self, op: Op, message: Message, stub: str, link: str) -> None:
-        """Record that a link has sent or received a message; `seq` counts them per link."""
+        """Record that a link has sent or received a message; `seq` counts them for each link."""
         if self._listen:
             hop, numbers = self._crossed.get((link, op)) or self._first(op, stub, link)
             self._messages.hop(hop, message, next(numbers))
@@ -93,18 +93,18 @@ class HopTrace:
         return crossings
 
     def rows(self, changes: list[RowChanged]) -> None:
-        """Record changes of rows of a table."""
+        """Record which entries of a routing table were added, changed or removed."""
         if self.is_on:
             for change in changes:
                 self._tracer.row(self._actor, change)
 
     def step(self, step: Step | None) -> None:
-        """Record a step of an entity, also if no messages are recorded; None: there was no step."""
+        """Record a state transition of an entity, also if no messages are traced; None: no step."""
         if step is not None:
             self._tracer.step(self._actor, step)
 
     def stub_refused(self, address: str, why: str) -> None:
-        """Log, count and trace that a descriptor names another kind of stub than was wanted.
+        """Log, count and trace that a descriptor is for another kind of stub than the one needed.
 
         Args:
             address: Catalogue address of the descriptor.
@@ -128,6 +128,6 @@ class HopTrace:
         self._tracer.record(self._actor, fact)
 
     def fact(self, fact: Fact) -> None:
-        """Record any other fact."""
+        """Write any other trace record."""
         if self.is_on:
             self._tracer.record(self._actor, fact)

@@ -29,10 +29,10 @@ from specs.trace import Op
 _log = get_logger("actors.runtime")
 
 _Listens: TypeAlias = Callable[[str, str], bool]
-"""Returns whether a component gets the messages to an address."""
+"""Function that returns whether a component receives the messages sent to an address."""
 
 _COMMANDS: Final = frozenset({MessageType.EXECUTE, MessageType.SUBSCRIBE})
-"""Types of the commands of P2P stubs."""
+"""Message types by which parts of the runtime control the stubs of direct (P2P) links."""
 
 _TABLE: Final = "components"
 _CHANGES: Final = "changes"
@@ -40,13 +40,13 @@ _CHANGES: Final = "changes"
 
 @final
 class Admission:
-    """The permitted sender addresses of the components of one runtime, and the checks of them.
+    """The sender addresses that components of one runtime may use, and the checks of messages.
 
     Attributes:
-        senders: The permitted sender addresses of the peers of links.
-        origins: The kinds of the components that may submit, by their own addresses.
-        version: Number of changes of the grants.
-        after: The task that the policy leaves to `settle`; None: there is none.
+        senders: The sender addresses that the peers of direct links may use.
+        origins: The kinds of the components that may submit messages, by component address.
+        version: Number of changes of the permissions; a cached check is valid for one version.
+        after: Task that the policy wants done after the message (`settle` runs it); None: none.
     """
 
     def __init__(
@@ -135,20 +135,20 @@ class Admission:
         return any(address in granted for granted in self._granted.values())
 
     def is_by_peer(self, message: Message, by: str) -> bool:
-        """Return whether the peer of a link has sent a message: the P2P stub has stamped it last.
+        """Return whether the peer of a direct link has sent a message: its P2P stub has stamped it last.
 
         A P2P stub does not stamp its own messages.
         """
         return message.is_last_by(by) and self.origin(by) is Origin.P2P_STUB
 
     def sender_proof(self, message: Message, link: str) -> SenderProof:
-        """Return whether a link has proven the sender of a message."""
+        """Return whether a link has proven that its peer may send as the sender of a message."""
         if self._is_shared_answer(message, link):
             return SenderProof.PROVEN
         return self._sender_proof(message.from_, link)
 
     def announcer_proof(self, from_: str, link: str) -> SenderProof:
-        """Return whether a link has proven the sender in an announcement.
+        """Return whether a link has proven the sender of whose messages an announcement tells.
 
         Args:
             from_: Address of the sender.
@@ -162,14 +162,14 @@ class Admission:
         )
 
     def direction(self, message: Message, origin: Origin) -> Direction:
-        """Return the pipeline of a message: that of local senders, or of remote ones."""
+        """Return the pipeline that a message passes: that of local senders, or of remote ones."""
         # A stub that speaks for itself is part of this runtime.
         if origin is Origin.LOCAL or is_below(message.from_, self._runtime):
             return Direction.OUTGOING
         return Direction.INCOMING
 
     def is_exempt(self, message: Message, by: str, exempt: frozenset[Exempt]) -> bool:
-        """Return whether a stage skips a message, by the exemptions of the stage (BUS-13)."""
+        """Return whether a message skips a stage of its pipeline, by the stage's exemptions."""
         if message.is_response:
             if Exempt.ANSWERS in exempt:
                 return True
@@ -203,7 +203,7 @@ class Admission:
         return Refusal(row.drop, f"{message.from_} is not an address of {by}", row.refusal)
 
     def status_sender(self, row: Interception, message: Message, by: str) -> Refusal | None:
-        """Check that a status is reported by its owner (ADR-06)."""
+        """Check that a status event is sent by the entity whose status it states (ADR-06)."""
         if self._may_report(message, by):
             return None
         return Refusal(row.drop, "only its owner reports a status", row.refusal)
@@ -216,7 +216,7 @@ class Admission:
         return None if why is None else Refusal(row.drop, why, forbidden, in_place=forbidden)
 
     def _objection(self, message: Message, url: str, by: str) -> str | None:
-        """Return the objection to the writer of a child, or to a report of its object; None: none.
+        """Return why a component may not write a child or report its object; None: it may.
 
         The node has checked that a remote writer observes the object; the sync manager checks
         this for messages of links.
@@ -262,7 +262,8 @@ class Admission:
         return None
 
     def loop(self, row: Interception, message: Message, _by: str) -> Refusal | None:
-        """Check that a message is in no routing loop (STB-06)."""
+        """Check for a routing loop: the message must not have passed this runtime before (STB-06).
+        """
         if "via" in message.body and is_routing_loop(message):
             return Refusal(row.drop, "it is in a routing loop", row.refusal)
         return None
@@ -289,7 +290,7 @@ class Admission:
         return Refusal(row.drop, ruling.why or "blocked by policy", row.refusal)
 
     def settle(self) -> None:
-        """Run the task that policy has left for after the last message (POL-13)."""
+        """Run the task that the policy wants done after the last message (POL-13)."""
         after, self.after = self.after, None
         if after is not None:
             after()
@@ -333,9 +334,9 @@ class Admission:
         return is_stub and not self.is_local(from_)
 
     def _is_shared_answer(self, message: Message, by: str) -> bool:
-        """Return whether a message is an answer from an address with several listeners (C-81).
+        """Return whether a message is an answer from an address where several runtimes listen.
 
-        A peer answers for its own runtime only, which `source` names.
+        A peer answers for its own runtime only, which `source` names (C-81).
         """
         if not message.is_response or not _is_shared(message.from_):
             return False
@@ -360,7 +361,7 @@ class Admission:
 
 
 def _is_shared(address: str) -> bool:
-    """Return whether several runtimes answer from an address (C-81)."""
+    """Return whether several runtimes may answer requests to an address (C-81)."""
     return last_segment(address) == _CHANGES or parent_of(address) is not None
 
 

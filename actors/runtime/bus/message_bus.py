@@ -1,10 +1,10 @@
 """The Message BUS: router of one runtime, between its sandboxes and its stubs.
 
-Its methods are called directly and never wait; its task serves timers only. The steps for each
-message (BUS-03, 06, 07, 11..14): after the pipelines, an answer goes to the sender of its request,
-and any other message to the listeners of its `to`, or, if there are none, to a stub. No step waits
-for room in a mailbox. Messages from outside are put into order, whatever path they take (C-20,
-I-B7).
+Its methods are called directly and never wait; its task serves timers only. How each message is
+processed (BUS-03, 06, 07, 11..14): after the pipelines of checks, an answer goes to the sender of
+its request; any other message goes to the listeners of its `to`, or, if `to` has no listener, to a
+stub. The bus never waits for space in a mailbox. It puts messages from outside into order, whatever
+route they have taken (C-20, I-B7).
 """
 
 import math
@@ -77,18 +77,18 @@ _NO_CHILD_PATH: Final = Full(
 )
 
 _IN_ORDER: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
-"""Drop reasons of messages that came in their order, so that later ones may follow."""
+"""Drop reasons of messages from outside that were next in their order: later ones may follow."""
 
 _NAME: Final = "bus"
 
 _TIMER_PAUSE: Final = 0.05
-"""Seconds between two computations of the next timer, while messages come. One for each message
-would take as long as the routing. All waits but those of `turns` last for seconds.
+"""Minimum seconds between two computations of the next timer while messages come. One for each
+message would take as long as the routing. All timeouts but those of `turns` last for seconds.
 """
 
 
 class DeadMail:
-    """Counts messages of actors that are gone; requests among them are answered 503 (OBS-06)."""
+    """Counts messages to ended actors, and answers requests among them 503 (OBS-06)."""
 
     def __init__(self, bus: "MessageBus", counters: Counters) -> None:
         self._bus: Final = bus
@@ -107,19 +107,19 @@ class MessageBus(Actor[Never]):
 
     Each call is made in `with bus:`, which raises ActorStoppedError if the runtime has closed; the
     methods under `messages`, `answers of the registry` and `the tables` do this themselves. An
-    exception in the bus is not raised to the caller: it ends the runtime, as in any core part.
+    exception in the bus is not raised to the caller: it ends the runtime, as in any core component.
 
     Attributes:
-        hops: Takes the trace records of the bus; a MiniBUS writes those of its deliveries, too.
-        deliveries: The deliveries to listeners.
-        replies: The open waits for answers; they end with ActorStoppedError if the runtime closes.
-        routing: Listeners of all addresses.
-        turns: Permits that are given back later, in a fair order.
-        admission: Permitted sender addresses of components.
+        hops: Writes the trace records of the bus; a MiniBUS writes those of its deliveries, too.
+        deliveries: Puts messages into the mailboxes of listeners.
+        replies: The calls that wait for an answer; the end of the runtime ends them with an error.
+        routing: The listeners of all addresses.
+        turns: Queue of the permits that return to their senders later, in a fair order.
+        admission: The addresses that components may use as sender.
         answers: The open requests.
-        outbound: The routes out.
+        outbound: Sends messages to stubs, by the routes that the registry finds.
         order: Puts messages from outside into order, for each sender and receiver.
-        children: The paths of changes of children that are made here.
+        children: Routes for changes of children that local components write.
     """
 
     def __init__(
@@ -158,7 +158,7 @@ class MessageBus(Actor[Never]):
     # ---- messages
 
     def submit(self, flight: InFlight) -> None:
-        """Take a message from a component."""
+        """Check and route a message that a component submits."""
         if self._is_closed:
             if flight.permit is not None:
                 flight.permit.give_back()
@@ -173,7 +173,7 @@ class MessageBus(Actor[Never]):
             self._fail(error)
 
     def overflow(self, deliveries: Iterable[Delivery]) -> None:
-        """Refuse messages for which the mailbox of a component in a sandbox has no room."""
+        """Refuse messages that do not fit into the full mailbox of a component in a sandbox."""
         for delivery in deliveries:
             if not self.try_report(delivery, RECEIVER_FULL):
                 self.hops.record_drop(delivery.message, DropReason.OVERFLOW)
@@ -181,7 +181,7 @@ class MessageBus(Actor[Never]):
     def try_report(self, delivery: Delivery, full: Full | None = None) -> bool:
         """End a message that a local receiver will not handle; return whether the bus is open.
 
-        The receiver may be one of several.
+        The message may have further receivers.
 
         Args:
             delivery: The delivery to that receiver.
@@ -336,14 +336,14 @@ class MessageBus(Actor[Never]):
         # After a crash the bus stays open for the other parts, which are being stopped.
 
     def close(self) -> None:
-        """Refuse further calls, and end the waits for answers. Idempotent."""
+        """Stop the bus: later calls and calls that wait raise ActorStoppedError. Idempotent."""
         self._is_closed = True
         self.replies.lose(ActorStoppedError(_NAME))
 
     # ---- in
 
     def _submit(self, flight: InFlight, now: float) -> None:
-        """Admit a message; a message of a peer first waits for the proof of its sender."""
+        """Check a message and route it; one from a link first waits for the proof of its sender."""
         self.outbound.sender = flight
         by = flight.by
         # Nearly always the component submits under its own address.
@@ -358,7 +358,7 @@ class MessageBus(Actor[Never]):
         self.outbound.sender = None
 
     def give_permit_back(self, flight: InFlight, now: float) -> None:
-        """Give the permit of a message back to its sender, at once or in a fair order."""
+        """Return the permit of a message to its sender, at once or later in a fair order."""
         permit = flight.permit
         if permit is not None and self.turns.may_continue(flight.by, permit, now):
             permit.give_back()
@@ -367,7 +367,7 @@ class MessageBus(Actor[Never]):
         return self.admission.origin(by) or Origin.LOCAL
 
     def take_after_proof(self, item: InFlight | Announced, now: float) -> None:
-        """Take a message or announcement after its wait for the proof of its sender."""
+        """Process a message or announcement whose wait for the proof of its sender is over."""
         if isinstance(item, InFlight):
             item.origin = self._origin(item.by)
             self._admit(item, now)
@@ -375,7 +375,8 @@ class MessageBus(Actor[Never]):
             self.take_announcement(*item, now)
 
     def _admit(self, flight: InFlight, now: float) -> None:
-        """Route a local message; put a message from outside into order first."""
+        """Route a message that has passed the sender check; one from outside first gets into order.
+        """
         message, by, origin = flight.message, flight.by, flight.origin
         is_local = origin is Origin.LOCAL
         identity = self._own.identity
@@ -398,17 +399,18 @@ class MessageBus(Actor[Never]):
             self.deny(flight, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
 
     def take_announcement(self, behind: Behind, link: str, now: float) -> None:
-        """Take an announcement of a link about the order of messages, if its sender is proven."""
+        """Process a link's announcement of which messages precede its own, if its sender is proven.
+        """
         if self._proofs.may_announce(behind, link, now):
             self._take_in_order(self.order.announced(behind, link, now), now)
 
     def _take_in_order(
         self, due: list[tuple[InFlight, str]], now: float, direct: InFlight | None = None
     ) -> None:
-        """Route messages whose turn has come, and then those that waited for them (I-B7).
+        """Route messages from outside that are next in order, and then their successors (I-B7).
 
         Args:
-            due: The messages, each with its path.
+            due: The messages, each with the name of the route it came by.
             now: The present time.
             direct: The message that has just come, and has not waited; None: all have waited.
         """
@@ -430,12 +432,12 @@ class MessageBus(Actor[Never]):
             self.order.expects(object_of(address), address, link)
 
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Answer a call once all earlier events of an address have come.
+        """Complete a call once all events that were sent to an address by the node have arrived.
 
         Args:
             address: The address.
-            link: Address of the link.
-            done: The call to answer.
+            link: Address of the link that carries the later events.
+            done: Completes the call.
             now: The present time.
         """
         self._catching_up.append((address, link, done, now + REPLY_TIMEOUT))
@@ -450,7 +452,7 @@ class MessageBus(Actor[Never]):
                 self._catching_up.append((address, link, done, until))
 
     def _take_arrived(self, flight: InFlight, path: str, now: float) -> bool:
-        """Route a message from outside in its order; return whether later ones may follow."""
+        """Route a message from outside that is next in order; return whether others may follow."""
         self._now = now
         message, by = flight.message, flight.by
         passed = self._pipelines.pass_through(message, by, Direction.INCOMING)
@@ -544,14 +546,14 @@ class MessageBus(Actor[Never]):
     # ---- refused messages
 
     def _is_for_others(self, flight: InFlight) -> bool:
-        """Return whether a message with local listeners has receivers elsewhere, too."""
+        """Return whether a message must also leave the runtime, for receivers elsewhere."""
         terms = flight.terms
         if terms.awaited:
             return not terms.awaited <= {self._runtime, *terms.direct}
         return flight.is_outgoing and parent_of(flight.message.to) is not None
 
     def _is_notice(self, to: str) -> bool:
-        """Return whether a message from the node is about children that are reported elsewhere.
+        """Return whether a message tells about children whose reporter is in another runtime.
 
         The reporter answers it, so no local component does; no link brings it to other observers.
         """
@@ -564,14 +566,15 @@ class MessageBus(Actor[Never]):
         return self.answers.refuse_repetition(message, self._now)
 
     def _turn_down(self, flight: InFlight, refusal: Refusal, now: float) -> None:
-        """Refuse a message, and record a forged sender against the peer of a link."""
+        """Refuse a message, and count it against the link if its peer has forged the sender."""
         self.deny(flight, refusal, now)
         is_unknown = refusal.reason is DropReason.UNKNOWN_SOURCE
         if is_unknown and self.admission.is_by_peer(flight.message, flight.by):
             self._proofs.record_forgery(flight.by, now)
 
     def deny(self, flight: InFlight, refusal: Refusal, now: float) -> None:
-        """End a message that is not admitted, with the answer that the refusal states."""
+        """Refuse a message that the checks have rejected, with the code and reason of the refusal.
+        """
         message, by = flight.message, flight.by
         if refusal.reason is DropReason.DUPLICATE:
             # The trace identifies it with the message that was admitted before.
@@ -619,16 +622,16 @@ class MessageBus(Actor[Never]):
     # ---- answers
 
     def _is_decided_here(self, address: str) -> bool:
-        """Return whether an address is of children that are reported here.
+        """Return whether an address belongs to the children of an object that this runtime reports.
 
         Only the local reporter answers for them; a copy for others that is dropped refuses nothing.
         """
         return parent_of(address) is not None and self.admission.is_granted(address)
 
     def _may_come(self, refusal: Message, by: str) -> bool:
-        """Return whether the answer to a request may still come, although a stub has refused it.
+        """Return whether an answer may still come, although a stub has refused the request.
 
-        The refused message may be a copy; or a repetition whose first message may have arrived.
+        The refused message may be a copy, or a repetition of a request that may have arrived.
         """
         if self._is_decided_here(refusal.from_):
             return True
@@ -666,9 +669,9 @@ class MessageBus(Actor[Never]):
         retry_after: float | None = None,
         reason: DropReason = DropReason.NO_TARGET,
     ) -> None:
-        """End a message that cannot be delivered: answer a request, count any other message.
+        """Refuse a message that cannot be delivered: answer a request, count any other message.
 
-        A request whose answer may still come is counted, too; see `_may_come`.
+        A request whose answer may still come is only counted; see `_may_come`.
 
         Args:
             retry_after: Seconds until another attempt may succeed; None: not known, or never.
@@ -704,7 +707,7 @@ class MessageBus(Actor[Never]):
     def refuse_full(
         self, message: Message, full: Full, now: float, *, is_over: bool = False
     ) -> None:
-        """End a message that a full queue has no space for; the log names the limit.
+        """End a message for which a queue has no space; the log names the limit that was reached.
 
         Args:
             is_over: Whether a request is answered at once, as no answer can come any more.
@@ -714,7 +717,8 @@ class MessageBus(Actor[Never]):
         end(message, Code.UNAVAILABLE, full.why, now, full.retry_after, DropReason.OVERFLOW)
 
     def _warn(self, message: Message, full: Full) -> None:
-        """Log that a limit ends messages, once in `WARNING_PAUSE` for each limit."""
+        """Log that a limit causes refusals; at most once in `WARNING_PAUSE` seconds for each limit.
+        """
         if self._warned.try_spend(full.limit, trio.current_time()):
             _log.warning(
                 "messages are given up",
@@ -734,11 +738,11 @@ class MessageBus(Actor[Never]):
     # ---- out
 
     def set_child_path(self, address: str, path: ChildPath, now: float) -> None:
-        """Change the path of local changes of children, and send the changes that waited for it.
+        """Change the route of local changes of children, and send those that waited for it.
 
         Args:
             address: Address of the children.
-            path: The new path.
+            path: The new route: by the node, or by a direct link.
             now: The present time.
         """
         for message in self.children.lead(address, path):
@@ -746,7 +750,7 @@ class MessageBus(Actor[Never]):
             self._send_out(message, intent_of(message), now)
 
     def _send_out(self, message: Message, intent: Intent, now: float) -> None:
-        """Send a message by a stub; a change of children takes the path of the children."""
+        """Send a message out by a stub; a change of children takes the route of the children."""
         if message.is_response or parent_of(message.to) is None:
             self.outbound.send(message, intent, now)
             return
@@ -765,7 +769,7 @@ class MessageBus(Actor[Never]):
                 self.outbound.send_via(message, link, now)
 
     def _deliver_child(self, message: Message, now: float) -> None:
-        """Deliver a creator's change of a child, which came by a link, to the sync manager.
+        """Deliver a creator's change of a child, which came by a direct link, to the sync manager.
 
         The sync manager knows the observers, and reports valid changes to all others (I-D10).
         """
@@ -787,7 +791,7 @@ class MessageBus(Actor[Never]):
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
 
     def is_wanted(self, message: Message, now: float) -> bool:
-        """Return whether a message that waited must still be sent: a 408 may have come first.
+        """Return whether a message that waited is still to be sent: not after an answer 408.
 
         A change of children is sent to all observers in any case.
         """
@@ -801,7 +805,7 @@ class MessageBus(Actor[Never]):
     # ---- back, and time
 
     def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
-        """Route messages again that a stub could not deliver (I-R9, I-P22).
+        """Route messages again that a stub has returned as undeliverable (I-R9, I-P22).
 
         Args:
             messages: The messages.
@@ -828,12 +832,12 @@ class MessageBus(Actor[Never]):
                 self._send_out(message, intent, now)
 
     def deliver(self, message: Message, component: str, now: float) -> None:
-        """Deliver a message to a component that is not its receiver."""
+        """Deliver a message to a component other than its receiver, which acts for the receiver."""
         if not self.deliveries.deliver(message, component):
             self._end(message, Code.UNAVAILABLE, "the receiver takes no more", now)
 
     def _due(self) -> float:
-        """Return when `_tick` is due."""
+        """Return the time at which `_tick` must run next."""
         return min(
             self.answers.deadline(),
             self.admission.senders.deadline(),
@@ -844,7 +848,7 @@ class MessageBus(Actor[Never]):
         )
 
     def _tick(self, now: float) -> None:
-        """Answer overdue requests by 408, repeat requests, and send held messages (MSG-06)."""
+        """Answer overdue requests 408, repeat others, and send delayed messages (MSG-06)."""
         for request in self.answers.take_repetitions(now):
             # A local receiver has the request; one that was sent out may be lost.
             is_out = parent_of(request.to) is not None and not self._is_decided_here(request.to)
@@ -882,7 +886,7 @@ _FULL = Refusal(
 
 
 class SenderProofs:
-    """Holds messages of links for a Message BUS until their senders are proven."""
+    """Keeps messages from direct links for a Message BUS until their senders are proven."""
 
     def __init__(self, bus: MessageBus) -> None:
         self._bus = bus
@@ -925,20 +929,21 @@ class SenderProofs:
                 pass
 
     def _refuse(self, items: list[InFlight | Announced], refusal: Refusal, now: float) -> None:
-        """Refuse messages that waited, and drop announcements."""
+        """Refuse messages whose sender was not proven, and drop such announcements."""
         for item in items:
             if isinstance(item, InFlight):
                 self._bus.deny(item, refusal, now)
 
     def record_forgery(self, link: str, now: float) -> None:
-        """Record a message with a forged sender; too many of them end the link."""
+        """Count a message with a forged sender against its link; too many of them end the link."""
         registry = self._bus.outbound.registry
         if self._senders.count_forgery(link, now) and registry is not None:
             # If the registry has no room, the next forged message reports the link again.
             registry.try_report_forged(link)
 
     def set_owner(self, entity: str, owner: str | None, now: float) -> None:
-        """Set the owner of an address, or None; decide on the messages that waited for it."""
+        """Note the owner of an address (None: nobody), and judge the messages that waited for it.
+        """
         rows, waiting = self._senders.set_owner(entity, owner)
         self._bus.hops.rows(rows)
         for item, is_proven in waiting:

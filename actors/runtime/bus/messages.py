@@ -1,7 +1,7 @@
-"""The messages under way in the Message BUS of a runtime, their listeners, and their permits.
+"""Messages in the Message BUS of a runtime, their listeners, and permits that limit their number.
 
 A component has a limited number of permits, so that no component crowds out the others (R11). A
-message gives its permit back when it is routed, or, if it waits for room at a stub, afterwards. A
+message gives its permit back when it is routed, or, if it waits for space at a stub, afterwards. A
 component that takes more than its share while others wait gets its permits back later.
 """
 
@@ -26,7 +26,7 @@ from specs.reply_code import DropReason
 
 
 class Permits:
-    """The permits of one component: each allows one message in the bus.
+    """The permits of one component: each permit allows one message in the bus.
 
     Senders get permits in the order of their calls: a message has its id by then, and the ids of
     one sender rise (I-T7).
@@ -92,7 +92,7 @@ RECEIVER_FULL: Final = Full("MAILBOX", MAILBOX, "the receiver's mailbox is full"
 
 
 class Listener(Protocol):
-    """A listener in a bus's table."""
+    """Interface of a listener in the routing table of a bus."""
 
     @property
     def name(self) -> str:
@@ -100,21 +100,21 @@ class Listener(Protocol):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the listener is gone for good."""
+        """True if the listener has ended and never takes messages again."""
 
     def try_tell(self, message: Delivery) -> bool:
-        """Queue a message for the receiver, if there is room; return whether there was."""
+        """Put a message into the receiver's mailbox if it has space; return whether it had."""
 
 
 @attrs.define(eq=False)
 class LinkListener:
-    """A listener that sends its messages by one link of a stub.
+    """A listener that forwards messages by one direct link of a P2P stub.
 
     Attributes:
         stub: The stub of the link.
         link: Address of the link.
         behind: Announcement that precedes the first message: earlier messages by the node may
-            still be outstanding (I-B7). None: the announcement was made.
+            still be outstanding (I-B7). None: the announcement was sent already.
     """
 
     stub: Listener
@@ -128,7 +128,7 @@ class LinkListener:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the stub is gone for good."""
+        """True if the stub has ended."""
         return self.stub.is_gone
 
     def takes(self, message: Message) -> bool:
@@ -136,14 +136,15 @@ class LinkListener:
         return not is_of_creator(message)
 
     def try_tell(self, message: Delivery) -> bool:
-        """Give a message to the stub, for this link; return whether there was room."""
+        """Give a message to the stub, to be sent by this link; return whether the stub had space.
+        """
         is_delivered = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
         self.behind = None if is_delivered else self.behind
         return is_delivered
 
 
 class Deliveries:
-    """The listeners of one bus, and the delivery into their mailboxes, which never waits.
+    """The listeners of one bus, and the delivery of messages into their mailboxes; it never waits.
 
     Attributes:
         routing: Listeners of all addresses.
@@ -210,7 +211,8 @@ class Deliveries:
 
 @attrs.frozen(slots=True)
 class Turn:
-    """An answer for a task of an actor, in the order of the actor's mailbox."""
+    """An answer for a task of an actor that waits in the actor's mailbox, behind earlier messages.
+    """
 
     reply: Reply[Message]
     answer: Message
@@ -236,7 +238,7 @@ def answer_in_turn(reply: Reply[Message], mailbox: ActorRef[Turn], answer: Messa
 
 @attrs.define(slots=True, eq=False)
 class InFlight:
-    """A message under way in the bus; a request stays under way until its last answer.
+    """A message in the bus; a request stays there until its last answer.
 
     Attributes:
         message: The message as submitted; after the checks, as the checks have changed it.
@@ -270,17 +272,19 @@ class InFlight:
 
 
 Announced: TypeAlias = tuple[Behind, str]
-"""The announcement of a link, which messages precede those of the link (C-20); and the link."""
+"""An announcement of which messages precede those of a link (C-20), and the link's address."""
 
 
 class RouteSearch(Protocol):
-    """Queries of a Message BUS to the registry; each method returns whether there was room."""
+    """Queries of a Message BUS to the registry; each returns False if the registry's queue is full.
+    """
 
     def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
-        """Look for a route; `MessageBus.take_route` or `no_route` follows."""
+        """Start the search for a route; the result comes by `MessageBus.take_route` or `no_route`.
+        """
 
     def try_ask_owner(self, entity: str, remote: str) -> bool:
-        """Look for the owner of an address that `remote` sends from; `set_owner` follows."""
+        """Start the search for the owner of the address that `remote` uses; `set_owner` follows."""
 
     def try_report_forged(self, link: str) -> bool:
-        """End a link whose peer sends from addresses of others (S1)."""
+        """Ask the registry to end a link whose peer has used senders that belong to others (S1)."""

@@ -89,7 +89,7 @@ class MiniBusPort(ABC):
 
     @abstractmethod
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
-        """Give back messages that this stub cannot deliver any more: they are routed again.
+        """Return messages to the bus that this stub cannot deliver any more: they are routed again.
 
         The order is kept, and the checks are not repeated. A call without messages reports that the
         link `by` has ended without outstanding messages.
@@ -99,7 +99,7 @@ class MiniBusPort(ABC):
                 `via`.
             by: Address of the link; None: `url`.
 
-        If cancelled, nothing was given back.
+        If cancelled, nothing was returned.
 
         Raises:
             ActorStoppedError: The runtime has closed.
@@ -197,7 +197,7 @@ class MiniBus:
 
     @property
     def is_gone(self) -> bool:
-        """Whether nobody in the sandbox will read messages any more."""
+        """True if no component of the sandbox will read messages any more."""
         readers = self._routing.find(ANY)
         return self._is_closed or (bool(readers) and all(reader.is_gone for reader in readers))
 

@@ -1,4 +1,5 @@
-"""The open requests of a Message BUS: senders, answers, return routes (MSG-04..07, BUS-07)."""
+"""The open requests of a Message BUS: requesters, answers, routes of answers (MSG-04..07, BUS-07).
+"""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -23,7 +24,7 @@ _Pair: TypeAlias = tuple[str, str]
 
 
 class OpenRequests:
-    """The open requests of one bus, and the answers that it keeps for repeated requests."""
+    """The open requests of one bus, and the answers that it keeps in case a request is repeated."""
 
     def __init__(self, deliveries: Deliveries, hops: HopTrace) -> None:
         self._deliveries = deliveries
@@ -55,7 +56,8 @@ class OpenRequests:
         self._open.waits_since(request, trio.current_time())
 
     def is_crowding(self, request: Message) -> bool:
-        """Return whether a sender has the maximum of open requests at one receiver (R11)."""
+        """Return whether a sender has as many open requests at one receiver as it may have (R11).
+        """
         return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
 
     def is_open(self, request: Message) -> bool:
@@ -63,7 +65,8 @@ class OpenRequests:
         return self._open.find(request) is not None
 
     def is_repeated(self, message: Message) -> bool:
-        """Return whether an open request, or that of an answer, was sent more than once."""
+        """Return whether a request was sent more than once; for an answer, whether its request was.
+        """
         request = self.request_of(message) if message.is_response else message
         transaction = None if request is None else self._open.find(request)
         return transaction is not None and transaction.is_repeated
@@ -81,12 +84,12 @@ class OpenRequests:
         )
 
     def is_direct(self, message: Message) -> bool:
-        """Return whether a request may go by a live link only."""
+        """Return whether a request may only travel by a direct link that is up."""
         transaction = None if message.is_response else self._open.find(message)
         return transaction is not None and transaction.waiter.intent is Intent.DIRECT
 
     def refuse_repetition(self, message: Message, now: float) -> Refusal | None:
-        """Return the refusal of a repeated message; None: the message is new."""
+        """Return the refusal of a message that came before; None: the message is new."""
         # Open requests are remembered for longer than the window of the deduplication.
         open_transaction = None if message.is_response else self._open.find(message)
         is_new = self._seen.is_new if DURABLE not in message.body else self._is_new
@@ -165,7 +168,7 @@ class OpenRequests:
         return None if transaction is None else transaction.request
 
     def give_up(self, request: Message, why: str) -> transactions.Ended[InFlight] | None:
-        """Close a request that the bus answers itself."""
+        """Close a request that gets no answer from its receiver: the bus answers it."""
         ended = self._open.give_up(request, why)
         if ended is not None:
             self._hops.step(ended.step)
@@ -175,7 +178,8 @@ class OpenRequests:
     def reject(
         self, flight: InFlight, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Refuse a request by an answer to the component that submits it, for any `from`."""
+        """Refuse a request by an answer to the component that submits it, whatever its `from` is.
+        """
         response = refuse(flight.message, code, why, retry_after)
         self._hops.record_own_answer(response)
         if flight.reply is not None:
@@ -184,7 +188,7 @@ class OpenRequests:
             self._hops.record_drop(response, DropReason.NO_TARGET)
 
     def reject_late(self, flight: InFlight) -> None:
-        """Refuse a message that a later one has overtaken by another path (I-B7)."""
+        """Refuse a message because a later message of its sender has arrived before it (I-B7)."""
         message = flight.message
         self._hops.record_submission(message, flight.by)
         self._hops.record_drop(message, DropReason.OVERTAKEN)
@@ -223,7 +227,7 @@ class OpenRequests:
         return timeouts
 
     def leave(self) -> None:
-        """Close all requests, as the bus stops."""
+        """Close all open requests, because the bus stops."""
         for ended in self._open.give_up_all("the runtime ends"):
             self._hops.step(ended.step)
 

@@ -1,4 +1,4 @@
-"""Routes out of a Message BUS: a message without a listener here leaves by a stub (BUS-06, BUS-17).
+"""Routes out of a Message BUS: a message without a local listener leaves by a stub (BUS-06).
 
 A message to an unknown destination waits until the registry has reported its route.
 
@@ -39,11 +39,11 @@ _CAPACITY: Final = 4096
 
 
 _Waiting: TypeAlias = tuple[Message, Intent, str | None]
-"""A waiting message, its permitted routes, and its own route; None: the route that is found."""
+"""A waiting message, its permitted kinds of routes, and its route; None: the next one found."""
 
 
 class RouteCache:
-    """The routes that the registry has found, and the messages that wait for one, by target."""
+    """Cache of the routes that the registry has found, and the messages that wait for a route."""
 
     def __init__(self) -> None:
         self._routes: OrderedDict[tuple[str, Intent], tuple[str, float]] = OrderedDict()
@@ -107,11 +107,11 @@ class RouteCache:
 
 
 _Held: TypeAlias = tuple[Forward, float, InFlight | None]
-"""A message that waits for the window of a stub, its arrival, and whose permit it keeps."""
+"""A message that waits for a stub's window, its time of arrival, and the permit that it keeps."""
 
 
 class _Window:
-    """The window of one stub.
+    """Flow control of one stub: how many messages it still takes, and which messages wait for that.
 
     Attributes:
         room: Number of messages that the stub still takes.
@@ -132,7 +132,7 @@ class _Window:
 
 
 class OwnBus(Protocol):
-    """The Message BUS that an `Outbound` is part of."""
+    """Methods of the Message BUS that its `Outbound` calls."""
 
     deliveries: Deliveries
     hops: HopTrace
@@ -141,13 +141,13 @@ class OwnBus(Protocol):
     def refuse(
         self, message: Message, code: Code, why: str, now: float, retry_after: float | None = None
     ) -> None:
-        """End a message: answer a request, count any other message."""
+        """Refuse a message: answer a request, count any other message."""
 
     def refuse_full(self, message: Message, full: Full, now: float) -> None:
-        """End a message that a full queue has no space for, as `refuse` does."""
+        """Refuse a message for which a queue has no space, as `refuse` does."""
 
     def is_wanted(self, message: Message, now: float) -> bool:
-        """Return whether a message that waited must still be sent; else count the message."""
+        """Return whether a message that waited is still to be sent; if not, count it as dropped."""
 
     def give_permit_back(self, flight: InFlight, now: float) -> None:
         """Give the permit of a message back to its sender."""
@@ -232,7 +232,7 @@ class Outbound:
         self._release(to, intent, now, send)
 
     def _release(self, to: str, intent: Intent, now: float, end: Callable[[Message], None]) -> None:
-        """Call `end` for the messages that wait for a route; search one for the remaining."""
+        """Call `end` for the messages that waited for a route; search a route for the others."""
         waiting, following = self.routes.take(to, intent)
         for message, _, route in waiting:
             if route is None:
@@ -252,10 +252,10 @@ class Outbound:
             self.routes.wait(answer, Intent.KNOWN, session)
 
     def send_by_route(self, message: Message, route: str, now: float) -> None:
-        """Send a message by a route, or an answer by the node that brings its pair's requests.
+        """Send a message by a route, or an answer by the node that brings its requester's requests.
 
-        Two nodes are two paths. An answer whose link has ended takes the path of the other answers
-        of its pair, to stay in order with them (I-B7).
+        Messages by two nodes could overtake each other. An answer whose link has ended takes the route
+        of the other answers to its requester, to stay in order with them (I-B7).
         """
         if message.is_response and not is_p2p_part(route):
             session = self._sessions.get((message.to, message.from_))
@@ -264,7 +264,8 @@ class Outbound:
         self.send_via(message, route, now)
 
     def send_via(self, message: Message, route: str, now: float) -> None:
-        """Send a message by a route, behind the outstanding messages of its sender and receiver."""
+        """Send a message by a route, behind earlier messages that went to its receiver elsewhere.
+        """
         is_known = self._paths.waits(message)
         forwards = self._paths.send(message, route, now)
         if forwards is None:
@@ -320,7 +321,7 @@ class Outbound:
         self._hops.say(Op.QUEUE, message)
 
     def room(self, stub: str, count: int, now: float, *, is_first: bool) -> None:
-        """Add room to the window of a stub, and send the waiting messages.
+        """Let the stub of a node take a number of further messages, and send those that wait.
 
         Args:
             stub: Address of the stub.
@@ -391,7 +392,8 @@ class Outbound:
         return {key: route for key, route in routes.items() if self._deliveries.has_reader(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
-        """Return a listener that sends by a link, behind outstanding messages by the node."""
+        """Return a listener that sends by a link, in order after outstanding messages by the node.
+        """
         behind = self._paths.behind(object_of(address), address, now)
         is_announced = stub.try_tell(_announcement(behind, link))
         return LinkListener(stub, link, None if is_announced else behind)
@@ -423,6 +425,6 @@ _NO_WINDOW: Final = Full(
 
 
 def _announcement(behind: Behind, link: str) -> Delivery:
-    """Return the delivery that lets a link send an announcement."""
+    """Return the delivery by which a stub sends an announcement over a link."""
     pair = Message(behind.top, MessageType.UPDATE, behind.from_, behind.to)
     return Delivery(pair, link, behind=behind, purpose=Purpose.ANNOUNCE)

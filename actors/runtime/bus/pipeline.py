@@ -1,7 +1,7 @@
-"""The pipelines of a Message BUS: the stages that each message passes first (BUS-11).
+"""The pipelines of a Message BUS: the checks that each message passes first (BUS-11).
 
 The table in `specs.routing` has the stages, their order, their permissions and the messages that
-they skip; this module has the function of each row, and the interface for stages of the
+they skip; this module has the function of each stage, and the interface for stages of the
 application.
 """
 
@@ -35,10 +35,10 @@ from specs.routing import (
 
 @final
 class StagePlaceError(ProtoflyError, public=True):
-    """A stage of the application names a place in the pipeline that is not permitted.
+    """A stage of the application names a position in the pipeline that is not permitted.
 
     Attributes:
-        place: The named place.
+        place: The named position.
     """
 
     def __init__(self, name: str, place: Check) -> None:
@@ -64,13 +64,13 @@ class Objection:
 class Interceptor(ABC):
     """One stage of an application; it sees each message that is not exempt (`specs.routing`).
 
-    It runs in the task that sends the message, or that ends the wait of a held message; no other
+    It runs in the task that sends the message, or that ends the wait of a delayed message; no other
     task runs meanwhile. A message on which it raises an exception is dropped: a request is
     answered 500.
 
     Attributes:
         name: Name for log and trace.
-        place: Before or after policy; stages of the same place run in the order of the
+        place: Before or after policy; stages of the same position run in the order of the
             configuration.
         directions: The pipelines that contain it; each message takes one pipeline.
     """
@@ -94,12 +94,12 @@ class Interceptor(ABC):
 
 
 NO_INTERCEPTORS: Final[tuple[Interceptor, ...]] = ()
-"""No stages of the application."""
+"""Default: the application adds no stages."""
 
 _log = get_logger("actors.runtime")
 
 Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
-"""The function of one row of the pipelines, for a message and its submitter.
+"""Function of one stage of a pipeline, called with a message and the address of its submitter.
 
 The result None lets the message pass unchanged; a returned message replaces it.
 """
@@ -108,11 +108,12 @@ Ends: TypeAlias = tuple[str, MessageType, str, str]
 """Submitter, type, sender and receiver of a message."""
 
 _BY_ENDS: Final = [row.check for row in RUNTIME_CHECKS].index(Check.LOOP) + 1
-"""Number of the first checks, which for most messages depend on type and addresses only."""
+"""Number of the leading stages whose result depends on type and addresses only, for most messages.
+"""
 
 
 class Pipelines:
-    """Runs the stages of the table for one bus."""
+    """Runs each message of one bus through the stages of its pipeline."""
 
     def __init__(
         self,
@@ -239,5 +240,5 @@ def _intercept(
 
 
 def _envelope(message: Message) -> tuple[object, ...]:
-    """Return the parts of a message that were checked and that no stage may change."""
+    """Return the checked fields of a message, which no stage of the application may change."""
     return message.id, message.type, message.from_, message.to

@@ -1,4 +1,4 @@
-"""The ports by which components reach the Message BUS.
+"""Ports: the objects through which components send and receive at the Message BUS.
 
 Methods raise ActorStoppedError if the runtime has closed.
 """
@@ -38,7 +38,7 @@ _BATCH: Final = 64
 
 
 class _Port(MiniBusPort):
-    """The operations of every port: post, request, hand back."""
+    """The operations of every port: post, request, and return undeliverable messages."""
 
     _mailbox: ActorRef[Turn] | None = None
 
@@ -99,7 +99,7 @@ class _Port(MiniBusPort):
 
 
 class SandboxPort(_Port):
-    """The port of a component in a sandbox; its listeners are rows of its MiniBUS."""
+    """The port of a component in a sandbox; the MiniBUS of the sandbox has its listeners."""
 
     def __init__(self, url: str, bus: "MessageBus", mini_bus: MiniBus) -> None:
         super().__init__(url, bus)
@@ -154,7 +154,7 @@ class HypertyPort(SandboxPort):
 
 
 class CorePort(_Port):
-    """The port of a core component; its listeners are rows of the Message BUS."""
+    """The port of a core component; the Message BUS has its listeners."""
 
     def take_turns(self, mailbox: ActorRef[Turn]) -> None:
         """Deliver answers to the tasks of an actor by its mailbox, behind earlier messages."""
@@ -228,17 +228,17 @@ class CorePort(_Port):
         return await self._bus.replies.wait_for(reply)
 
     def set_event_link(self, address: str, link: str | None) -> None:
-        """Accept events of an address by this direct link only; None: by none."""
+        """Accept events of an address by this direct link only; None: from no link."""
         with self._bus as bus:
             bus.allow_events(address, link)
 
     def set_child_path(self, address: str, path: ChildPath) -> None:
-        """Set the path of what components write of children (P2P-30)."""
+        """Set the route of the changes of children that local components write (P2P-30)."""
         with self._bus as bus:
             bus.set_child_path(address, path, trio.current_time())
 
     async def caught_up(self, address: str, link: str) -> None:
-        """Wait until a link delivers the events of an address and no earlier one is missing."""
+        """Wait until the events that were sent by the node, before those by a link, have come."""
         reply: Reply[None] = Reply()
         with self._bus as bus:
             bus.catch_up(address, link, reply, trio.current_time())
@@ -263,7 +263,7 @@ class CorePort(_Port):
         self._bus.submit(InFlight(message, self.url, terms=terms, intent=Intent.NODE))
 
     def deliver(self, message: Message, component: str) -> None:
-        """Deliver a message to a component that is not its receiver."""
+        """Deliver a message to a component other than its receiver, which acts for the receiver."""
         with self._bus as bus:
             bus.deliver(message, component, trio.current_time())
 
@@ -296,7 +296,7 @@ class CorePort(_Port):
             bus.outbound.anonymous.add(stub)
 
     def expel(self, owner: str) -> None:
-        """Remove the receivers of a component everywhere. Idempotent."""
+        """Remove a component from the listeners of all addresses. Idempotent."""
         with self._bus as bus:
             bus.outbound.anonymous.discard(owner)
             for listener in bus.routing.find(owner):

@@ -1,4 +1,4 @@
-"""Memory and permits that the hyperties of one process share for bodies in chunks (P2P-21)."""
+"""Memory and permits that all hyperties of a process share to transfer large bodies (P2P-21)."""
 
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -12,7 +12,7 @@ from specs.limits import transfer
 
 
 class Permits:
-    """Permits for work with peers; a slow peer delays only work with itself.
+    """Permits to transfer with peers; a slow peer delays only its own transfers.
 
     Args:
         most: Number of permits.
@@ -27,12 +27,12 @@ class Permits:
 
     @property
     def are_free(self) -> bool:
-        """True if nobody has a permit or waits for one."""
+        """True if no transfer has a permit or waits for one."""
         return not self._users
 
     @asynccontextmanager
     async def of(self, peer: str) -> AsyncIterator[None]:
-        """Wait for a permit; the context holds it.
+        """Wait for a permit for a peer; the permit is free again when the context is left.
 
         Args:
             peer: Address of the peer.
@@ -51,7 +51,7 @@ class Permits:
 
 
 class Transfers:
-    """Memory and permits of the transfers of one process.
+    """Memory and permits of the transfers of large bodies in one process.
 
     Args:
         limit: Maximum size of a body in bytes.
@@ -60,8 +60,8 @@ class Transfers:
         limit: Maximum size of a body in bytes.
         arriving: Memory of the bodies that peers send.
         held: Memory of the bodies of answers that peers have not read yet.
-        reading: Permits; each requested chunk of an answer holds one.
-        sending: Permits; each body that is sent ahead of its message holds one.
+        reading: Permits; each requested chunk of an answer takes one.
+        sending: Permits; each body that is sent ahead of its message takes one.
     """
 
     def __init__(self, limit: int = transfer.TRANSFER_BYTES) -> None:

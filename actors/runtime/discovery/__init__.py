@@ -1,1 +1,1 @@
-"""Searches of domain registries, and the parts of a runtime that answer its own components."""
+"""Searches of domain registries, and the dialogs with the user at a login."""

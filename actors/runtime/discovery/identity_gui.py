@@ -98,7 +98,7 @@ class IdentityGuiPart(Actor[Delivery]):
         self.spawn(self._answer, request)
 
     def _at_once(self, request: Message, *, is_foreign: bool) -> Message | None:
-        """Return the answer to a request without a question to the user; None: ask the user."""
+        """Return the answer to a request that needs no dialog with the user; None: it needs one."""
         is_read = request.type is MessageType.READ
         why = self._objection(request, is_foreign=is_foreign, is_read=is_read)
         if why is not None:

@@ -45,7 +45,7 @@ class RegistryReader:
     read: Callable[[JsonObject], Awaitable[Message]]
 
     def entry(self, value: Json) -> discovery.FoundEntry | None:
-        """Return the entry that a record in an answer describes; None: it describes none."""
+        """Return the hyperty or object that a record describes; None: it describes none."""
         with suppress(BadMessageError):
             if isinstance(value, dict):
                 entry = discovery.entry_of(read_object(value, FoundRecord, "record"))
@@ -70,10 +70,10 @@ class SearchError(ProtoflyError, public=True):
 
 @final
 class RecordSearch:
-    """The entries that a search finds, newest first; an asynchronous iterator.
+    """The results of a search, newest first, as an asynchronous iterator.
 
-    A page is read when its first entry is wanted. Entries that are registered after the first
-    page was read are not among them. If none of the entries is live, those are returned whose
+    A page is read when its first entry is needed. Entries that are registered after the first
+    page was read are not among them. If no entry is live, the iterator returns those whose
     hyperties or objects are away; their `status` says so. Records of a wrong form, and those of
     other domains, are left out. `await` returns the first `FOUND_AT_ONCE` entries.
 
@@ -156,7 +156,7 @@ class RecordSearch:
 _STATUS: Final = "/registration"
 
 _LASTING: Final = frozenset({Code.MALFORMED, Code.UNAUTHENTICATED, Code.FORBIDDEN})
-"""Answers to a search that another attempt does not change."""
+"""Codes of answers after which it is useless to repeat a search."""
 
 
 @attrs.define(eq=False)
@@ -280,9 +280,9 @@ class Discoverer:
         return True
 
     async def sweep(self) -> None:
-        """End the subscriptions of abandoned watchers.
+        """Unsubscribe the records that only abandoned `watch` iterators followed.
 
-        If cancelled, some of them may stay.
+        If cancelled, some of the subscriptions may stay.
         """
         for url in [url for url, watching in self._watching.items() if not watching]:
             await self._leave(url)
@@ -322,7 +322,7 @@ class Discoverer:
 
 
 def _has_none(answer: Message) -> bool:
-    """Return whether a registry has no such record; routers say 404, too, if there is no registry.
+    """Return whether the registry itself answered that it has no record; a router may say 404, too.
 
     The answers of registries have one fixed description, or none.
     """
@@ -335,7 +335,7 @@ def _path(url: str) -> JsonObject:
 
 @attrs.frozen
 class _WatchPort(discovery.WatchPort):
-    """Keeps the changes and orders of a watch until the next call."""
+    """Collects the changes and requests that the core of a watch produces, until the next call."""
 
     changes: deque[discovery.EntryChange] = attrs.field(factory=deque)
     orders: deque[tuple[str, str]] = attrs.field(factory=deque)
@@ -446,7 +446,7 @@ class Watching:
             await self._discoverer.unfollow(url, self)
 
     def take_status(self, url: str, status: str) -> None:
-        """Take the status of a record.
+        """Note the status of a record that a status event reports.
 
         Args:
             url: Address of the record.
@@ -457,7 +457,7 @@ class Watching:
         self._has_work.set()
 
     async def _perform(self) -> None:
-        """Execute the orders of the watch; if cancelled, the next call continues."""
+        """Send the requests of the watch's core; if cancelled, the next call continues."""
         orders = self._port.orders
         while orders:
             match orders[0]:

@@ -30,10 +30,10 @@ _NAMED: Final = "name:"
 """Prefix before the name of a hyperty, as the purpose of its address without a descriptor."""
 
 _NEVER: Final = frozenset({Code.MALFORMED, Code.FORBIDDEN})
-"""Answers of a registry that does not list the registrations of a runtime."""
+"""Codes by which a registry refuses to list the registrations of a runtime for good."""
 
 _AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.TIMEOUT, Code.UNAVAILABLE})
-"""Answers of the own runtime if the node cannot be reached."""
+"""Codes that the own runtime answers if the node cannot be reached."""
 
 
 class HypertyAddresses:

@@ -1,4 +1,4 @@
-"""Copies of bodies between applications and messages, so that no object is shared.
+"""Copies of message bodies at the border between applications and messages: no object is shared.
 
 Within a runtime the message object itself is passed on. It must be equal to one that crossed a
 network: so a body is copied when it is sent, refused where the network would refuse it, and
@@ -28,13 +28,13 @@ _PLAIN_ONLY: Final = (
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-"""Options with which values of other types than JSON are not written, but raise an error."""
+"""Options of the JSON writer that raise an error for values of other types than JSON's."""
 
 SPECIAL: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.FORWARD})
-"""Verbs whose bodies have a special form on the wire."""
+"""Message types whose bodies have a special form in the wire formats."""
 
 _DEPTH: Final = MAX_JSON_DEPTH - 1
-"""Maximum nesting of a body: the message around the body is one level."""
+"""Maximum nesting of a body: the message that contains the body is one level more."""
 
 
 def copy_message(message: Message) -> Message:

@@ -289,7 +289,7 @@ class HypertyClient:
     async def _ask(
         self, to: str, type_: str, body: Mapping[str, Sendable], attempts: int
     ) -> Message:
-        """Send a request at most `attempts` times, if its body can be sent; return the answer."""
+        """Send a request, in chunks if need be, at most `attempts` times; return the answer."""
         check_text(to, "to")
         verb = _verb(type_)
         participant = self._participant
