@@ -102,6 +102,7 @@ def test_a_claim_of_another_kind_is_no_login(name, value):
         ({"addresses": ["nonsense"]}, "'addresses'"),
         ({"addresses": ["hyperty://b.ex/1"] * 257}, "'addresses'"),
         ({"iat": NOW, "exp": NOW + 86_401}, "longer than"),
+        ({"iat": NOW - 9, "nbf": NOW, "exp": NOW + 86_399}, "longer than"),
         ({"nbf": "soon"}, "'nbf'"),
     ],
 )

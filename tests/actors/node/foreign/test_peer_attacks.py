@@ -5,7 +5,7 @@ import trio
 
 from actors.kit.counters import Tally
 from fsm.registry.node_rights import Observation
-from specs.limits.protocol import HOP_LIMIT, PEER_OFFENCES
+from specs.limits.protocol import HOP_LIMIT, PEER_OFFENCES, QUARANTINE
 from specs.reply_code import DropReason
 from tests.support.node.legacy_peer import plain_peer
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
@@ -204,3 +204,16 @@ async def test_a_message_of_another_domain_that_crossed_too_many_stubs_goes_no_f
         await peer.post("create", HX, f"{RA}/ua", value=3, via=[*hops[2:], hops[2]])
         assert await ra.silence()
         assert world.node.counters.drops[DropReason.LOOP] == 2
+
+
+async def test_offences_of_long_ago_are_forgotten(autojump_clock):
+    async with open_world() as world:
+        peer = await world.peer(NODE)
+        for _ in range(PEER_OFFENCES - 1):
+            await peer.ask("read", "hyperty://c.ex/h", DR, resource=HX)
+        with trio.move_on_after(QUARANTINE):
+            while True:
+                await peer.hear()
+        for _ in range(PEER_OFFENCES - 1):
+            await peer.ask("read", "hyperty://c.ex/h", DR, resource=HX)
+        assert (await world.states())[NODE] == "open"

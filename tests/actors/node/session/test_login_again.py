@@ -75,3 +75,29 @@ async def test_wrong_tokens_in_messages_cost_the_link(autojump_clock):
         await ra.post("create", f"{RA}/ua", f"{RB}/ua", sessionToken="guess")
         with trio.fail_after(10):
             await until_left(ra)
+
+
+async def test_a_message_with_the_token_of_its_session_goes_on_without_it(autojump_clock):
+    """MN-05, C-64: the token is for the node, and no receiver gets it."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        [alice], [bob] = await ra.allocate(), await rb.allocate()
+        await ra.post("create", alice, bob, sessionToken=ra.token, value=1)
+        heard = await rb.hear()
+        assert (heard.from_, heard.body["value"]) == (alice, 1)
+        assert "sessionToken" not in heard.body
+
+
+async def test_a_message_with_the_login_token_of_its_session_goes_on_without_it(autojump_clock):
+    """MN-05, C-64: it was verified when the session was opened, and no receiver gets it."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        ra, rb = await world.outsider(RA), await world.outsider(RB)
+        token = issuer.token()
+        await opened(ra, token)
+        await opened(rb, issuer.token(sub=BOB))
+        [alice], [bob] = await ra.allocate(), await rb.allocate()
+        await ra.post("create", alice, bob, idToken=token, value=1)
+        heard = await rb.hear()
+        assert (heard.from_, heard.body["value"]) == (alice, 1)
+        assert "idToken" not in heard.body
