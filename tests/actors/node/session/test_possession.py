@@ -3,13 +3,16 @@
 SEC-09. The peers here know the documents only: they sign with `cryptography`, and read statements
 with PyJWT."""
 
+import jwt
 import pytest
+import trio
 
 from actors.kit.counters import Outcome, Tally
 from actors.node.login.provider import Admission
 from tests.actors.node.key_holder import KeyHolder
 from tests.support.node.issuer import Issuer, login_by
 from tests.support.node.node_peer import RA, open_world
+from transports.errors import LinkError
 
 ALICES, EVES = KeyHolder(), KeyHolder()
 
@@ -97,3 +100,26 @@ async def test_a_stolen_session_token_opens_nothing(method, autojump_clock):
         assert await world.states() == {RA: "open"}
         assert (await victim.control("ping")).code == 200
         assert (await ALICES.enter(await world.outsider(), victim.token, "re-open")).code == 200
+
+
+def claims_of(answer):
+    """Verify the statement of an answer by the keys beside it, as a peer would."""
+    value = answer.body["value"]
+    [key] = jwt.PyJWKSet.from_dict(value["domainKeys"]).keys
+    header = jwt.get_unverified_header(value["statement"])
+    assert header == {"alg": "EdDSA", "kid": key.key_id, "typ": "protofly-statement+jwt"}
+    checks = {"verify_exp": False, "verify_iat": False, "verify_sub": False}
+    return jwt.decode(value["statement"], key, ["EdDSA"], options=checks)
+
+
+async def test_a_statement_ends_with_the_login(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, life=50.0)) as world:
+        peer = await world.outsider()
+        answer = await ALICES.enter(peer, bound(issuer))
+        await trio.sleep(20)
+        again = await peer.control("renew")
+        assert claims_of(answer)["exp"] == claims_of(again)["exp"] == 50
+        await trio.sleep(30)
+        with pytest.raises(LinkError):
+            await peer.read_on()
