@@ -135,7 +135,7 @@ class Admission:
         return any(address in granted for granted in self._granted.values())
 
     def is_by_peer(self, message: Message, by: str) -> bool:
-        """Return whether the peer of a direct link has sent a message: its P2P stub has stamped it last.
+        """Return whether a link's peer has sent a message: its P2P stub has stamped it last.
 
         A P2P stub does not stamp its own messages.
         """
@@ -262,8 +262,7 @@ class Admission:
         return None
 
     def loop(self, row: Interception, message: Message, _by: str) -> Refusal | None:
-        """Check for a routing loop: the message must not have passed this runtime before (STB-06).
-        """
+        """Check for a routing loop: the message must not have passed this runtime before (STB-06)."""
         if "via" in message.body and is_routing_loop(message):
             return Refusal(row.drop, "it is in a routing loop", row.refusal)
         return None

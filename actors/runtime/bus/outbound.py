@@ -254,8 +254,8 @@ class Outbound:
     def send_by_route(self, message: Message, route: str, now: float) -> None:
         """Send a message by a route, or an answer by the node that brings its requester's requests.
 
-        Messages by two nodes could overtake each other. An answer whose link has ended takes the route
-        of the other answers to its requester, to stay in order with them (I-B7).
+        Messages by two nodes could overtake each other. An answer whose link has ended takes the
+        route of the other answers to its requester, to stay in order with them (I-B7).
         """
         if message.is_response and not is_p2p_part(route):
             session = self._sessions.get((message.to, message.from_))
@@ -264,8 +264,7 @@ class Outbound:
         self.send_via(message, route, now)
 
     def send_via(self, message: Message, route: str, now: float) -> None:
-        """Send a message by a route, behind earlier messages that went to its receiver elsewhere.
-        """
+        """Send a message by a route, behind earlier messages that went to its receiver elsewhere."""
         is_known = self._paths.waits(message)
         forwards = self._paths.send(message, route, now)
         if forwards is None:
@@ -392,8 +391,7 @@ class Outbound:
         return {key: route for key, route in routes.items() if self._deliveries.has_reader(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
-        """Return a listener that sends by a link, in order after outstanding messages by the node.
-        """
+        """Return a listener that sends by a link, in order after outstanding messages by the node."""
         behind = self._paths.behind(object_of(address), address, now)
         is_announced = stub.try_tell(_announcement(behind, link))
         return LinkListener(stub, link, None if is_announced else behind)
