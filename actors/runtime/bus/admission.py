@@ -262,7 +262,7 @@ class Admission:
         return None
 
     def loop(self, row: Interception, message: Message, _by: str) -> Refusal | None:
-        """Check for a routing loop: the message must not have passed this runtime before (STB-06)."""
+        """Check for a routing loop: the message must not have passed here before (STB-06)."""
         if "via" in message.body and is_routing_loop(message):
             return Refusal(row.drop, "it is in a routing loop", row.refusal)
         return None

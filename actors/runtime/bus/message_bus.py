@@ -375,7 +375,7 @@ class MessageBus(Actor[Never]):
             self.take_announcement(*item, now)
 
     def _admit(self, flight: InFlight, now: float) -> None:
-        """Route a message that has passed the sender check; one from outside first gets into order."""
+        """Route a message that has passed the sender check; put one from outside into order."""
         message, by, origin = flight.message, flight.by, flight.origin
         is_local = origin is Origin.LOCAL
         identity = self._own.identity
@@ -398,7 +398,7 @@ class MessageBus(Actor[Never]):
             self.deny(flight, Refusal(DropReason.OVERFLOW, why, Code.UNAVAILABLE), now)
 
     def take_announcement(self, behind: Behind, link: str, now: float) -> None:
-        """Process a link's announcement of which messages precede its own, if its sender is proven."""
+        """Process a link's announcement of which messages precede its own; check its sender."""
         if self._proofs.may_announce(behind, link, now):
             self._take_in_order(self.order.announced(behind, link, now), now)
 
@@ -571,7 +571,7 @@ class MessageBus(Actor[Never]):
             self._proofs.record_forgery(flight.by, now)
 
     def deny(self, flight: InFlight, refusal: Refusal, now: float) -> None:
-        """Refuse a message that the checks have rejected, with the code and reason of the refusal."""
+        """Refuse a message that the checks have rejected, with code and reason of the refusal."""
         message, by = flight.message, flight.by
         if refusal.reason is DropReason.DUPLICATE:
             # The trace identifies it with the message that was admitted before.
@@ -714,7 +714,7 @@ class MessageBus(Actor[Never]):
         end(message, Code.UNAVAILABLE, full.why, now, full.retry_after, DropReason.OVERFLOW)
 
     def _warn(self, message: Message, full: Full) -> None:
-        """Log that a limit causes refusals; at most once in `WARNING_PAUSE` seconds for each limit."""
+        """Log that a limit causes refusals, once in `WARNING_PAUSE` seconds for each limit."""
         if self._warned.try_spend(full.limit, trio.current_time()):
             _log.warning(
                 "messages are given up",
@@ -938,7 +938,7 @@ class SenderProofs:
             registry.try_report_forged(link)
 
     def set_owner(self, entity: str, owner: str | None, now: float) -> None:
-        """Note the owner of an address (None: nobody), and judge the messages that waited for it."""
+        """Note the owner of an address, or None; judge the messages that waited for this."""
         rows, waiting = self._senders.set_owner(entity, owner)
         self._bus.hops.rows(rows)
         for item, is_proven in waiting:

@@ -136,7 +136,7 @@ class LinkListener:
         return not is_of_creator(message)
 
     def try_tell(self, message: Delivery) -> bool:
-        """Give a message to the stub, to be sent by this link; return whether the stub had space."""
+        """Give a message to the stub, to be sent by this link; return whether it had space."""
         is_delivered = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
         self.behind = None if is_delivered else self.behind
         return is_delivered
@@ -210,7 +210,7 @@ class Deliveries:
 
 @attrs.frozen(slots=True)
 class Turn:
-    """An answer for a task of an actor that waits in the actor's mailbox, behind earlier messages."""
+    """An answer for a task of an actor; it waits in the mailbox behind earlier messages."""
 
     reply: Reply[Message]
     answer: Message
@@ -274,10 +274,10 @@ Announced: TypeAlias = tuple[Behind, str]
 
 
 class RouteSearch(Protocol):
-    """Queries of a Message BUS to the registry; each returns False if the registry's queue is full."""
+    """Queries of a Message BUS to the registry; each returns False if its queue is full."""
 
     def try_ask(self, to: str, intent: Intent, hint: LinkHint | None) -> bool:
-        """Start the search for a route; the result comes by `MessageBus.take_route` or `no_route`."""
+        """Start the search for a route; `MessageBus.take_route` or `no_route` gets the result."""
 
     def try_ask_owner(self, entity: str, remote: str) -> bool:
         """Start the search for the owner of the address that `remote` uses; `set_owner` follows."""

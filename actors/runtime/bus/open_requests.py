@@ -1,4 +1,4 @@
-"""The open requests of a Message BUS: requesters, answers, routes of answers (MSG-04..07, BUS-07)."""
+"""The open requests of a Message BUS: requesters, answers, routes of answers (MSG-04..07)."""
 
 from collections import Counter, OrderedDict
 from collections.abc import Callable
@@ -55,7 +55,7 @@ class OpenRequests:
         self._open.waits_since(request, trio.current_time())
 
     def is_crowding(self, request: Message) -> bool:
-        """Return whether a sender has as many open requests at one receiver as it may have (R11)."""
+        """Return whether a sender has the most open requests that one receiver allows (R11)."""
         return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
 
     def is_open(self, request: Message) -> bool:
@@ -63,7 +63,7 @@ class OpenRequests:
         return self._open.find(request) is not None
 
     def is_repeated(self, message: Message) -> bool:
-        """Return whether a request was sent more than once; for an answer, whether its request was."""
+        """Return whether a request, or the request of an answer, was sent more than once."""
         request = self.request_of(message) if message.is_response else message
         transaction = None if request is None else self._open.find(request)
         return transaction is not None and transaction.is_repeated
@@ -175,7 +175,7 @@ class OpenRequests:
     def reject(
         self, flight: InFlight, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """Refuse a request by an answer to the component that submits it, whatever its `from` is."""
+        """Refuse a request by an answer to the component that submits it, for any `from`."""
         response = refuse(flight.message, code, why, retry_after)
         self._hops.record_own_answer(response)
         if flight.reply is not None:

@@ -264,7 +264,7 @@ class Outbound:
         self.send_via(message, route, now)
 
     def send_via(self, message: Message, route: str, now: float) -> None:
-        """Send a message by a route, behind earlier messages that went to its receiver elsewhere."""
+        """Send a message by a route, behind earlier messages to its receiver by other routes."""
         is_known = self._paths.waits(message)
         forwards = self._paths.send(message, route, now)
         if forwards is None:
@@ -391,7 +391,7 @@ class Outbound:
         return {key: route for key, route in routes.items() if self._deliveries.has_reader(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
-        """Return a listener that sends by a link, in order after outstanding messages by the node."""
+        """Return a listener that sends by a link, after outstanding messages by the node."""
         behind = self._paths.behind(object_of(address), address, now)
         is_announced = stub.try_tell(_announcement(behind, link))
         return LinkListener(stub, link, None if is_announced else behind)
