@@ -54,7 +54,7 @@ _TOO_LARGE: Final = f"larger than {MAX_MESSAGE_BYTES} bytes"
 
 
 class SandboxMail(SandboxHost[Delivery], ABC):
-    """The host of a sandbox in a runtime: it passes messages in both directions."""
+    """Host in the runtime of one sandbox process: it passes messages in both directions."""
 
     def __init__(self, plan: plans.SandboxPlan, tools: HostTools, port: MiniBusPort) -> None:
         super().__init__(plan, tools)
@@ -101,7 +101,7 @@ class SandboxMail(SandboxHost[Delivery], ABC):
     async def refuse(
         self, message: Message, code: Code, why: str, retry_after: float | None = None
     ) -> None:
-        """End an inbound message: a request is answered, anything else is counted.
+        """Refuse a message to the process: a request is answered, any other message is counted.
 
         Args:
             message: The message.
@@ -125,12 +125,12 @@ class SandboxMail(SandboxHost[Delivery], ABC):
     # ---- out
 
     def settle_answer(self, message: Message) -> bool:
-        """Close the request of an answer; return whether its receiver has sent the answer."""
+        """Close the request of an answer; return whether the request's receiver sent the answer."""
         request = self._delivered.asked(message)
         return request is not None and request.to == message.from_
 
     async def send_request(self, message: Message) -> None:
-        """Send a request of the process in a task, which passes the final answer in."""
+        """Send a request of the process from a task, which passes back the final answer."""
         if self._open_requests >= foreign_code.HYPERTY_REQUESTS:
             why = "too many requests are open"
             self.answer(refuse(message, Code.UNAVAILABLE, why, RETRY_AFTER))
@@ -160,13 +160,13 @@ class SandboxMail(SandboxHost[Delivery], ABC):
     # ---- the end
 
     async def give_up(self, why: str) -> None:
-        """Answer the open requests: the sandbox has ended."""
+        """Answer the open requests with errors, because the sandbox process has ended."""
         for request in self._delivered.unanswered():
             await self.port.post(refuse(request, Code.UNAVAILABLE, why))
 
 
 def _answer_or_refusal(request: Message, answer: Message) -> plans.PipeMessage:
-    """Return the pipe message for an answer; for one that cannot be written, for a refusal."""
+    """Return the pipe message for an answer, or for a refusal if the answer cannot be encoded."""
     try:
         return _pipe_answer(answer)
     except BadMessageError as exc:
@@ -229,7 +229,7 @@ class HypertyCode:
 
     @property
     def contents(self) -> plans.Contents:
-        """The contents of its sandbox."""
+        """Files that are packed for the sandbox process."""
         return plans.Contents(plans.ContentsKind.PROGRAM, self.where, {})
 
     @property
@@ -273,11 +273,11 @@ class HypertyPackage:
 
 
 SandboxedCode: TypeAlias = HypertyCode | HypertyPackage
-"""The code of a hyperty that runs in a sandbox."""
+"""Code of a hyperty that runs in a sandbox process: a module, or a package of a catalogue."""
 
 
 class SandboxProcesses:
-    """A hyperty in sandbox processes, one after the other, for `Runtime.host`.
+    """Starts sandbox processes for one hyperty, one after the other, for `Runtime.host`.
 
     The other process calls the class without arguments: configuration must come by messages.
     The hyperty can send, report and observe as usual; it has no network, no files but those that
@@ -329,7 +329,7 @@ class SandboxProcesses:
         self._life.log_error(correlation, handler, error, exception="\n".join(lines))
 
     def begin(self, port: MiniBusPort) -> "SandboxedHyperty":
-        """Return the host of one process."""
+        """Return the host object of a new sandbox process."""
         self.last_id = max(self.last_id, self._ids.next(port.url))
         plan = plans.SandboxPlan(
             url=port.url,
@@ -411,7 +411,7 @@ class SandboxedHyperty(SandboxMail):
 
 @final
 class LoadStep(StrEnum):
-    """The steps of loading a hyperty."""
+    """The stages of loading a hyperty from a catalogue."""
 
     DESCRIPTOR = "descriptor"
     """Its descriptor is fetched and read."""
@@ -474,7 +474,7 @@ _STEPS: Final = {
 
 @contextmanager
 def load_errors(address: str) -> Iterator[None]:
-    """Convert errors of a step into a `HypertyLoadError` with the step.
+    """Convert errors in the context into a `HypertyLoadError` that names the stage of loading.
 
     Args:
         address: Catalogue address of the hyperty.
@@ -667,7 +667,7 @@ class SandboxedStub(SandboxMail, StubHost[Delivery]):
             self.drop(message, DropReason.UNMATCHED)
 
     def _may_come_by(self, message: Message) -> bool:
-        """Return whether a sender may be behind this stub; any may at the own domain's stub."""
+        """Return whether a sender may be reached by this stub; any may by the own domain's stub."""
         own = domain_of(self.plan.runtime)
         return self.plan.domain in {own, domain_of(message.from_)}
 

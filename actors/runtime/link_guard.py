@@ -1,4 +1,4 @@
-"""Signs what this runtime offers at direct links, and verifies what peers offer.
+"""Signatures of what this runtime offers for direct links, and checks of what peers offer.
 
 An offer or answer is signed by the key of its runtime (`specs.bodies.object.LinkSecurity`). A copy
 is of no use elsewhere: the signature covers both runtimes, the object, the offer that an answer
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @attrs.frozen(slots=True, kw_only=True)
 class Scope:
-    """The scope of an offer or answer, which its signature covers.
+    """The link and the two runtimes for which the signature of an offer or answer is valid.
 
     Attributes:
         signer: Address of the runtime that signs.
@@ -67,7 +67,7 @@ class Scope:
 
     @property
     def purpose(self) -> str:
-        """The purpose of the signature, which it covers, too."""
+        """Text that the signature covers too, so that it is valid for one purpose only."""
         return "p2p-answer" if self.answers else "p2p-offer"
 
 
@@ -154,7 +154,7 @@ class LinkGuard:
         return attrs.evolve(security, signature=identity.key.signature(scope.purpose, covered))
 
     def signed_ice(self, candidate: IceCandidate, sdp: str, scope: Scope) -> IceCandidate:
-        """Return an ICE candidate of this runtime with a signature.
+        """Return a signed message with an ICE candidate (network address) of this runtime.
 
         Args:
             candidate: The candidate.
@@ -167,7 +167,7 @@ class LinkGuard:
         )
 
     def believed_ice(self, data: ConnectionData, scope: Scope) -> tuple[IceCandidate, ...]:
-        """Return the ICE candidates that the key of a peer's object has signed.
+        """Return the ICE candidates (network addresses) with a valid signature of the peer's key.
 
         Args:
             data: Value of the object. Its own signature was verified, which covers the candidates
@@ -197,7 +197,7 @@ class LinkGuard:
     # --- verification of peers --------------------------------------------------------------------
 
     def standing(self, data: ConnectionData, scope: Scope) -> Standing:
-        """Verify a peer's object; return the proven identity of the peer, or why there is none.
+        """Verify a peer's Connection object; return the proven identity of the peer, or the reason.
 
         Args:
             data: Value of the object.
@@ -312,7 +312,7 @@ class LinkGuard:
     # --- fetched keys -----------------------------------------------------------------------------
 
     def lacks_keys(self, data: ConnectionData) -> bool:
-        """Return whether the verification of an object needs keys that can be fetched now."""
+        """Return whether keys to verify an object are missing and can be fetched now."""
         return self._find_issuer(data) is not None
 
     async def fetch_keys(self, data: ConnectionData) -> None:
@@ -332,7 +332,7 @@ class LinkGuard:
         self._fetched_at[name] = trio.current_time()
 
     def _find_issuer(self, data: ConnectionData) -> tuple[str, str | None] | None:
-        """Return the issuer whose keys must be fetched, and the name of the key; None: no fetch."""
+        """Return the issuer whose keys must be fetched, and the key's name; None: fetch no keys."""
         text = None if data.security is None else data.security.assertion
         try:
             token = None if text is None else read_token(text)
@@ -407,7 +407,7 @@ def _is_certificate(text: str) -> bool:
 
 
 def _ice_texts(candidate: IceCandidate, sdp: str, scope: Scope) -> list[str]:
-    """Return the texts that the signature of an ICE candidate covers, in order."""
+    """Return the fields of an ICE candidate that its signature covers, in order."""
     line = candidate.sdp_m_line_index
     return [
         scope.signer,

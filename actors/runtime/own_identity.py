@@ -1,4 +1,4 @@
-"""The identity that a runtime shows to nodes and to peers."""
+"""The key of a runtime and statements about it, by which nodes and peers verify the runtime."""
 
 from types import MappingProxyType
 
@@ -33,7 +33,7 @@ class OwnIdentity:
     _signed: set[str] = attrs.field(factory=set, repr=False)
 
     def state(self, statement: str, keys: Keys, runtime: str, domain: str) -> float:
-        """Verify and keep the own domain's statement about the key.
+        """Verify and store the own domain's statement about the runtime's key.
 
         Args:
             statement: The signed statement.
@@ -54,7 +54,7 @@ class OwnIdentity:
         return verified.until - verified.issued
 
     def learn(self, domain: str, keys: Keys, *, is_signed: bool) -> None:
-        """Keep the keys of another domain; beyond `DOMAINS_KEPT` domains the oldest is removed.
+        """Store the keys of another domain; beyond `DOMAINS_KEPT` domains the oldest is removed.
 
         Args:
             domain: The domain.

@@ -1,4 +1,4 @@
-"""The parts of a runtime that answer reads of its own components (ADR-03).
+"""Components of a runtime that answer read requests of its own components (ADR-03).
 
 | part | answer to a read |
 |---|---|
@@ -38,7 +38,7 @@ from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
 Answer: TypeAlias = Callable[[Message], Awaitable[Message]]
-"""Answers a read request of a component of the own runtime.
+"""Function that answers a read request of a component of the own runtime.
 
 Raises:
     BadMessageError: The request has no valid body; the error becomes the refusal.
@@ -67,7 +67,7 @@ def discoverer_of(port: CorePort, ids: IdSource) -> Discoverer:
 
 
 class ReadablePart(Actor[Delivery]):
-    """A part that answers reads of its own runtime, `PART_REQUESTS` at a time.
+    """A component that answers reads of its own runtime, at most `PART_REQUESTS` at a time.
 
     Args:
         port: Its port.
@@ -120,7 +120,7 @@ class ReadablePart(Actor[Delivery]):
 
 
 class RefusingPart(Actor[Delivery]):
-    """A part that sends requests, and refuses all requests that are sent to its address.
+    """A component that sends requests, and refuses all requests that are sent to its address.
 
     Args:
         port: The port of the part.
@@ -234,11 +234,11 @@ _PARTS: Final[Mapping[str, Callable[[Runtime, Message], Awaitable[Message]]]] = 
     "subscriptions": _subscriptions,
     _GRAPH: _graph_connector,
 }
-"""The answers, by the name of the part below the runtime."""
+"""Functions that answer reads, by the name of the component below the runtime."""
 
 
 async def start_parts(runtime: Runtime, core: Supervisor) -> None:
-    """Start all parts of a runtime.
+    """Start the components of a runtime that answer reads.
 
     If cancelled, some of them have started.
     """

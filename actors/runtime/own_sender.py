@@ -49,7 +49,7 @@ class OwnSender:
 
 
 def _claims_of(token: str) -> JsonObject:
-    """Return the claims of a token, without verifying its signature."""
+    """Return the claims of a login token, without verifying its signature."""
     # Keys are slow to import, and no stub in a sandbox process logs in by itself.
     from actors.keys.token import BadTokenError, read_token  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""The policy engine of a runtime, and the part `R/pep` that manages it (POL-01, POL-05, POL-17).
+"""The policy engine of a runtime, and the component `R/pep` that manages it (POL-01, POL-05).
 
 The runtime's own program and its own user manage the policies. A hyperty of the runtime does not,
 although it has the same user: the policies are there to restrict it.
@@ -31,7 +31,7 @@ _Message: TypeAlias = Delivery | Reply[str]
 """A message to `R/pep`; or a call to read the files again, answered with the error or ''."""
 
 PEP: Final = "pep"
-"""The part of a runtime that manages its policies (ADR-03)."""
+"""Name of the component of the runtime that manages its policies (ADR-03)."""
 
 
 class Policing(Judge):
@@ -103,7 +103,7 @@ class Policing(Judge):
         return self._engine.judge(request)
 
     async def start(self, supervisor: Supervisor, port: CorePort) -> None:
-        """Start the part that manages the policies.
+        """Start the component that manages the policies.
 
         Args:
             supervisor: Supervisor of the started actor.

@@ -1,4 +1,4 @@
-"""The policy hook of a runtime: one call per message that is not exempt (BUS-11)."""
+"""Interface by which a runtime asks its policy about each message that is not exempt (BUS-11)."""
 
 from abc import ABC, abstractmethod
 from typing import Final, final
@@ -32,11 +32,11 @@ class Refusal:
 
 
 class Judge(ABC):
-    """Rules on messages for a Message BUS, in its task."""
+    """Decides about messages for a Message BUS, within the bus's task."""
 
     @abstractmethod
     def judge(self, message: Message, by: str, direction: Direction, here: Locals) -> Ruling:
-        """Rule on a message. Must not wait.
+        """Return the decision about a message. Must not wait.
 
         Args:
             message: The message, with a checked sender.
@@ -53,7 +53,7 @@ _WORDS: Final = {
 
 
 def direction_word(direction: Direction) -> str:
-    """Return the word of policies and traces for a direction."""
+    """Return the word that policies and traces use for the direction of a message."""
     return _WORDS[direction]
 
 

@@ -1,4 +1,4 @@
-"""A running runtime: the objects that its parts share, its operations, and its hyperties."""
+"""A running runtime: the state that its components share, its operations, its hyperties."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
@@ -70,12 +70,12 @@ from transports.link import Network
 _log = get_logger("actors.runtime")
 
 _SHARE: Final = 0.25
-"""Share of `GOODBYE_TIMEOUT` that each later step gets once a step has taken all of its time."""
+"""Share of `GOODBYE_TIMEOUT` for each later stage of leaving, after one has used up its time."""
 
 
 @attrs.define(eq=False)
 class _Deployment:
-    """A hyperty, from the allocation of its address to its removal.
+    """Everything about one hyperty, from the allocation of its address to its removal.
 
     Attributes:
         is_up: Whether it is deployed, so that the loader reports its end.
@@ -95,7 +95,7 @@ class _Deployment:
 
 @final
 class Runtime:
-    """A runtime, which owns the objects that its parts share; made by `open_runtime`.
+    """A runtime; it owns what its components share. `open_runtime` makes it.
 
     Args:
         config: Its configuration.
@@ -182,7 +182,7 @@ class Runtime:
         return self.config.user or self.own.identity.user
 
     def port(self, part: str) -> CorePort:
-        """Return the port of a part of the runtime, such as `registry`."""
+        """Return the port by which a component, such as `registry`, sends messages."""
         return CorePort(f"{self.url}/{part}", self.bus)
 
     # ---- operations of its owner
@@ -279,7 +279,7 @@ class Runtime:
     async def host(
         self, profile: str | Profile, make: ComponentMaker, life: Lifecycle | None = None
     ) -> str:
-        """Run an actor as a hyperty: the actor itself handles messages and answers requests.
+        """Run an actor in the place of a hyperty: the actor handles messages and answers requests.
 
         Args:
             profile: Its description for the domain registry; a text is its name.
@@ -338,7 +338,7 @@ class Runtime:
         await self._remove(url, keeps=False)
 
     async def rest(self, url: str) -> None:
-        """Stop a hyperty, but keep its address for the next one with the same descriptor.
+        """Stop a hyperty, but reserve its address for the next hyperty with the same descriptor.
 
         If cancelled, only the wait ends, as for `undeploy`.
 
@@ -371,7 +371,7 @@ class Runtime:
         raise self.failure
 
     async def _remove(self, url: str, *, keeps: bool) -> None:
-        """Wait until a background task has removed a hyperty; start the task at the first call."""
+        """Wait until a hyperty is removed, by a background task that the first call starts."""
         deployment = self._deployments.get(url)
         if deployment is None:
             return
@@ -443,7 +443,7 @@ class Runtime:
     # ---- start
 
     async def boot(self) -> None:
-        """Set up the handler stub and the kept addresses; called once, before anything else.
+        """Deploy the handler stub and claim stored addresses; called once, before anything else.
 
         If cancelled, some of it is set up; the runtime ends then.
 
@@ -464,7 +464,7 @@ class Runtime:
         await self._addresses.boot()
 
     async def _accept_links(self) -> None:
-        """Deploy the handler stub and set its path, if direct links are wanted (P2P-01, P2P-02).
+        """Deploy the handler stub and its route at the node, if direct links are wanted.
 
         The descriptor of the runtime, if there is one, names the stubs. Unless it names both a
         handler and a requester stub, the runtime accepts no links (CAT-04, CAT-10).
@@ -506,7 +506,7 @@ class Runtime:
         return None, None
 
     async def restore_paths(self, domain: str, session: str | None) -> None:
-        """Restore the addresses, registrations and paths that a node has lost (STB-09).
+        """Restore the addresses, registrations and routes that a node has lost (STB-09).
 
         The stub of the own node sends nothing else until they are restored.
 
@@ -534,7 +534,7 @@ class Runtime:
             await self._ask(MessageType.EXECUTE, stub, Command(StubMethod.RENEWED, link=session))
 
     async def _set_path(self, url: str, kind: MessageType) -> bool:
-        """Set or remove the path of a P2P stub at the own node (M-01, M-02, M-04)."""
+        """Add or remove the route to a P2P stub at the own node (M-01, M-02, M-04)."""
         to = subscription_manager(self.config.domain)
         answer = await self._ask(kind, to, Path((url,), url))
         return answer.code <= LAST_SUCCESS
@@ -548,7 +548,7 @@ class Runtime:
         return answer
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
-        """Send a request as a part of the runtime, such as `registry`; return its answer.
+        """Send a request as a component of the runtime, such as `registry`; return its answer.
 
         It is for tools that test a node. If `part` names no part, the answer is 401.
 
@@ -700,7 +700,7 @@ class Runtime:
 
 
 async def _in_turn(*steps: Callable[[], Awaitable[None]]) -> None:
-    """Run the steps one after the other, each for at most `GOODBYE_TIMEOUT` seconds.
+    """Run the stages of leaving one after the other, each for `GOODBYE_TIMEOUT` seconds at most.
 
     A node or peer that is gone does not answer; its own timers remove its state (P2P-28). After a
     step without an answer, the next will hardly get one: the later steps get less time, so that

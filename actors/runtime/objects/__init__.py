@@ -1,1 +1,1 @@
-"""Data objects as an application holds them."""
+"""Data objects in the form in which applications use them."""

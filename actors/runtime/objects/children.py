@@ -28,7 +28,7 @@ from transports.bodies import read_body
 from transports.sockets import open_background
 
 _UNDECIDED: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE})
-"""Answers of routers to a new child that may have been created all the same."""
+"""Codes of routers after which a new child may exist although the creator got an error."""
 
 
 @final
@@ -176,7 +176,7 @@ class Children(Mapping[str, Child]):
 
     @classmethod
     def of(cls, participant: Participant, url: str) -> "Children":
-        """Return the children of an object, the same ones for its reporter and an observer.
+        """Return the children of an object: one instance for its reporter and an observer here.
 
         Args:
             participant: The hyperty.
@@ -329,7 +329,7 @@ class Children(Mapping[str, Child]):
 
     @asynccontextmanager
     async def _own(self, name: str) -> AsyncIterator[Kept]:
-        """Yield a child of the hyperty, which no other task changes meanwhile."""
+        """Yield a child of the hyperty; other tasks of the hyperty wait to change it meanwhile."""
         if name.rpartition("#")[0] != self._participant.url:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
         async with self._turn:
@@ -339,7 +339,7 @@ class Children(Mapping[str, Child]):
             yield kept
 
     async def _post_change(self, act: MessageType, name: str, value: JsonInput) -> None:
-        """Make a change in the copy, and send it to all observers, without an answer."""
+        """Change the local copy of a child, and send the change to all observers."""
         await self._send(self._op(act, name, self._next_version(), value))
 
     async def _send(self, op: ChildOp) -> None:
@@ -359,7 +359,7 @@ class Children(Mapping[str, Child]):
         return self._participant.ids.next(self._participant.url)
 
     def _op(self, act: MessageType, name: str, version: int, value: JsonInput) -> ChildOp:
-        """Return a valid operation, or raise ObjectError."""
+        """Return the operation (create, change, delete) if it is valid, or raise ObjectError."""
         if self._is_over:
             raise ObjectError(self._url, Code.GONE, "the object is gone, or left")
         checked = None if act is MessageType.DELETE else _checked_child(name, value)
@@ -405,7 +405,7 @@ class Children(Mapping[str, Child]):
         )
 
     def begin(self, listed: Json) -> None:
-        """Take the first list of children, from the answer with the whole object.
+        """Take the first list of children from the answer that also has the whole object.
 
         Args:
             listed: The children by name; any other value: there are none.
@@ -426,7 +426,7 @@ class Children(Mapping[str, Child]):
         self._begin(partial(self._read, number))
 
     def say_again(self, act: MessageType, name: str) -> None:
-        """Send the last operation of this hyperty on a child again; called by the copy.
+        """Send the last operation on a child again because it was lost; called by the copy.
 
         Args:
             act: The type of the operation.
@@ -458,7 +458,7 @@ class Children(Mapping[str, Child]):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Keep the copy complete while the context is open.
+        """Keep the copy of the children complete while the context is open.
 
         Several contexts may be open; when the last one is left, iterations end and the hyperty
         gets no notices of children any more. If cancelled, the same.
@@ -476,12 +476,12 @@ class Children(Mapping[str, Child]):
                 self.forget()
 
     def forget(self) -> None:
-        """Stop notices of children, unless a context of `open` is open."""
+        """Stop the notices of children, unless a context of `open` still needs them."""
         if not self._open:
             self._participant.children.pop(self._url, None)
 
     def end(self) -> None:
-        """End all iterations, as no change will come any more, unless several contexts are open."""
+        """End all iterations, as no change will follow, unless another context is open."""
         if len(self._open) <= 1:
             self._is_over = True
             self._moved.unpark_all()

@@ -36,14 +36,14 @@ from transports.bodies import write_body
 from transports.sockets import open_background
 
 Container: TypeAlias = "JsonObject | list[Json]"
-"""A value with parts: an object or a list."""
+"""A JSON value that has parts: an object or a list."""
 
 
 _NO_PART: Final = "this part of it was replaced or removed: take it from `data` again"
 
 
 class Place:
-    """The place of one object or list in a value.
+    """The location of one object or list within the value of a data object.
 
     Args:
         whole: The value.
@@ -68,7 +68,7 @@ class Place:
 
     @property
     def steps(self) -> Steps:
-        """The path from the whole value.
+        """The keys and indices that lead from the whole value to this location.
 
         Raises:
             ObjectError: 410: the place is no part of the value any more.
@@ -81,7 +81,7 @@ class Place:
 
     @property
     def now(self) -> Container:
-        """The object or list at this place now.
+        """The object or list that is at this location now.
 
         Raises:
             ObjectError: 410: the place is no part of the value any more.
@@ -94,14 +94,14 @@ class Place:
         return value
 
     def below(self, key: str | int) -> "Place":
-        """Return the place of the object or list at a key of this one."""
+        """Return the location of the object or list at a key of this one."""
         place = self._below.get(key)
         if place is None:
             place = self._below[key] = Place(self._whole, self, key)
         return place
 
     def become(self, new: Container) -> None:
-        """Replace the object or list at this place; parts of both values keep their places.
+        """Replace the object or list at this location; parts of both values keep their locations.
 
         Raises:
             SchemaError: The schema does not allow the new value; nothing has changed.
@@ -114,7 +114,7 @@ class Place:
             self._move_parts(old, self.now)
 
     def follow(self, old: Json, new: Json, path: tuple[str, ...]) -> None:
-        """Adjust the places below to a change that `Writes.publish` has made.
+        """Move the locations below, as elements were inserted or removed by `Writes.publish`.
 
         Args:
             old: The value at this place before.
@@ -132,13 +132,13 @@ class Place:
         self._move_parts(old, new)
 
     def forget(self) -> None:
-        """Mark all places below as no parts of the value any more."""
+        """Mark all locations below as removed from the value."""
         for place in self._below.values():
             place.is_part = False
         self._below = {}
 
     def _move_parts(self, old: Json, new: Json) -> None:
-        """Find the parts of the old value in the new one, by identity; mark others as removed."""
+        """Find the old value's parts in the new one, by identity; mark the others as removed."""
         keys = {id(each): key for key, each in _items_of(new) if isinstance(each, dict | list)}
         below, self._below = self._below, {}
         for key, place in below.items():
@@ -150,7 +150,7 @@ class Place:
 
 
 def _at(value: Json, step: str | int) -> Json:
-    """Return the value at one step of a path; None: there is none, or null."""
+    """Return the value at a key or index; None: the value has none, or is null."""
     if isinstance(value, dict) and isinstance(step, str):
         return value.get(step)
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
@@ -165,7 +165,7 @@ def _items_of(value: Json) -> list[tuple[str | int, Json]]:
 
 
 def _with(value: Json, steps: Steps, new: Json) -> Json:
-    """Return a copy of a value with a new part at a path."""
+    """Return a copy of a value in which the part at a path is replaced."""
     if not steps:
         return new
     step, *rest = steps
@@ -215,7 +215,7 @@ def _live(place: Place, key: str | int, value: Json) -> "Json | LiveObject | Liv
 
 
 class _Live:
-    """A live object or list in the value."""
+    """Base of the live object and the live list: a view of one part of the value."""
 
     __slots__ = ("__place__",)
     __place__: Place
@@ -442,7 +442,7 @@ def _copies(part: LiveList, values: Iterable[object]) -> list[Json]:
 
 
 class Writes:
-    """The writes to one object, and the value after them.
+    """The unpublished and published writes to one data object, and the value after them.
 
     Args:
         participant: The hyperty.
@@ -481,11 +481,11 @@ class Writes:
 
     @property
     def now(self) -> JsonObject:
-        """The value after all writes, published or not."""
+        """The value after all writes, whether they were published or not."""
         return self._core.value
 
     def become(self, new: JsonObject) -> None:
-        """Write a new value, which is published in the background.
+        """Replace the whole value; the new value is published in the background.
 
         Raises:
             SchemaError: The schema does not allow the value; nothing has changed.
@@ -540,7 +540,7 @@ class Writes:
         return self.version
 
     def _accept(self, verdict: Verdict) -> int:
-        """Return the number of an accepted write."""
+        """Add a write to the queue of unpublished ones; return its number."""
         match verdict:
             case int():
                 self._moved.unpark_all()
@@ -603,7 +603,7 @@ class Writes:
             self._waits[number] = self.version
 
     async def _managed_version(self) -> Json:
-        """Return the version at the sync manager, which may wait for the disk for any time."""
+        """Return the published version from the sync manager, which may have to wait for the disk."""
         undecided = {Code.TIMEOUT, Code.UNAVAILABLE}
         with suppress(ActorStoppedError):
             answer = await self._participant.ask(self.url, MessageType.READ, {})

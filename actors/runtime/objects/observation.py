@@ -52,7 +52,7 @@ class ObjectState:
 
 
 Holds: TypeAlias = Callable[[Mapping[str, Json]], object]
-"""A condition on a value: it holds if the result is true."""
+"""A condition on a value for `wait_for`: true if the function's result is true."""
 
 
 @final
@@ -103,7 +103,7 @@ class ObservedObject:
 
     @property
     def is_gone(self) -> bool:
-        """Whether no change will come any more: the object was deleted, or is not for us."""
+        """True if no change will follow: the object is deleted, or must not be observed any more."""
         return self._end is not None
 
     def changes(self) -> "Changes":
@@ -177,7 +177,7 @@ class ObservedObject:
         return difference(dict(seen.value), self._data, self.version)
 
     def show(self, version: int, data: JsonObject, change: Change | None = None) -> None:
-        """Show a new value; called by the observation.
+        """Set a new value and wake those who wait for it; called by the observation.
 
         Args:
             version: Version of the value.
@@ -193,7 +193,7 @@ class ObservedObject:
         self._waiting.unpark_all()
 
     def end(self, why: ObjectError) -> None:
-        """End all waits and iterations; called by the observation."""
+        """End all waits and iterations; the observation calls it at its end."""
         self._end = why
         self._waiting.unpark_all()
 
@@ -286,7 +286,7 @@ async def open_observation(
 
 
 class _Observation:
-    """Hosts one core, is its port, and takes the notices of its object."""
+    """Runs the core of one observed copy: executes its requests, and passes notices to it."""
 
     _nursery: trio.Nursery
 
@@ -299,7 +299,7 @@ class _Observation:
         self._is_stored = bool(wanted.store)
 
     async def run(self, nursery: trio.Nursery) -> None:
-        """Observe until the object is gone.
+        """Observe until the object is deleted or observation ends otherwise.
 
         If cancelled, the copy ends, and what is stored of it remains.
         """
@@ -319,7 +319,7 @@ class _Observation:
             self._give_up("the observer leaves")
 
     def take(self, message: Message) -> None:
-        """Take a message of the object (M-40, M-47) or our manager (M-36).
+        """Handle a message of the object, its reporter or the own sync manager (M-36, M-40).
 
         Raises:
             BadMessageError: An expulsion, of neither its reporter nor our manager.
@@ -354,7 +354,7 @@ class _Observation:
         self._timer.tell(partial(self._core.change, change))
 
     def _become(self, answer: Message, *, is_first: bool = False) -> None:
-        """Take a whole object, from an answer or from our own sync manager."""
+        """Take over a whole object, from an answer or from the own sync manager."""
         value = answer.body.get("value")
         try:
             whole = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
@@ -397,7 +397,7 @@ class _Observation:
                 self._become(answer, is_first=True)
 
     async def _subscribe_until_granted(self, pause: float | None) -> Message:
-        """Subscribe; with a pause, again while the refusal is for now only.
+        """Subscribe; repeat after a pause while the refusal is temporary.
 
         An observer with a stored copy can wait for a reporter that is not back yet. A node that has
         lost its state knows no such object until then, so 404 is repeated a few times, too.
@@ -442,7 +442,7 @@ class _Observation:
     # --- the port of the core -----------------------------------------------------------------
 
     def step(self, step: Step) -> None:
-        """Trace a step."""
+        """Trace a transition of the copy's state machine."""
         self._participant.runtime.tracer.step(self._participant.url, step)
         self._copy.is_stale = step.new == State.STALE
 

@@ -44,7 +44,7 @@ _ADVICE: Final = {
     int(Code.UNAVAILABLE): "try again later",
     int(Code.TIMEOUT): "try again when its reporter is in reach",
 }
-"""Advice by code; the reason of any other code says it itself."""
+"""Advice for people by reply code; the reason of other codes needs none."""
 
 
 @final
@@ -94,11 +94,11 @@ _Shares: TypeAlias = OpenShares[trio.lowlevel.Task]
 
 
 RequestWindows: TypeAlias = dict[str, _Shares]
-"""The windows of the receivers of one process that have open requests, by address."""
+"""Limits on the open requests of one process, by address of the receiver."""
 
 
 class RequestPlace:
-    """One request that is open at a receiver, for the time of an `async with` block.
+    """Limit on open requests to one receiver: `async with` waits for a free one of its permits.
 
     Entering waits for a place, and is no checkpoint if there is one. If cancelled on entering,
     nothing is counted.
@@ -114,7 +114,7 @@ class RequestPlace:
         self._to = to
 
     async def __aenter__(self) -> None:
-        """Take a place."""
+        """Wait for a permit, and take it."""
         shares = self._windows.get(self._to)
         if shares is None:
             shares = self._windows[self._to] = OpenShares(PEER_WAITING, OPEN_REQUESTS)
@@ -140,7 +140,7 @@ class RequestPlace:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give the place to the next one."""
+        """Return the permit; the next waiting request gets it."""
         following = self._shares.leave(self._sender)
         if following is not None:
             trio.lowlevel.reschedule(following)
@@ -149,7 +149,7 @@ class RequestPlace:
 
 
 class CoreTimer:
-    """Tells a core what happens, and when its time is over.
+    """Runs the timer of a core: calls the core at its deadline and after each event.
 
     Args:
         deadline: Returns when its time is over; infinity: never.
@@ -160,13 +160,13 @@ class CoreTimer:
         self._told = trio.Event()
 
     def tell(self, act: Callable[[float], None]) -> None:
-        """Let the core do something at the present time, and set the timer anew."""
+        """Call a method of the core at the present time, and set the timer to its new deadline."""
         act(trio.current_time())
         self._told.set()
         self._told = trio.Event()
 
     async def is_over(self) -> bool:
-        """Wait until the time of the core is over, or it is told something: False.
+        """Wait for the core's deadline: True; or for an event before it: False.
 
         If cancelled, only the wait ends.
         """
@@ -189,13 +189,13 @@ class Observers(ObserversCore):
         self.is_over = False
 
     def add(self, moves: list[ObserverMove]) -> None:
-        """Show joins and leaves to those who read them."""
+        """Pass a notice of joining and leaving observers to the iterators over them."""
         for reader in self._readers:
             reader.seen.add(moves)
         self._waiting.unpark_all()
 
     def end(self) -> None:
-        """Note that the object is gone."""
+        """Record that the object has been deleted; iterations end."""
         self.is_over = True
         self._waiting.unpark_all()
 
@@ -213,7 +213,7 @@ class Observers(ObserversCore):
         await self._waiting.park()
 
     async def wait_without(self, observer: str) -> None:
-        """Wait until a hyperty does not observe, or the object is gone.
+        """Wait until a hyperty no longer observes the object, or the object is deleted.
 
         If cancelled, only the wait ends.
         """
@@ -255,14 +255,14 @@ class ChildNotices(Protocol):
 
 
 Watcher: TypeAlias = Callable[[Message], None]
-"""Takes the notices of an observed object.
+"""Function that gets the notices of one observed object.
 
 Raises BadMessageError for an expulsion by neither its reporter nor the own sync manager.
 """
 
 
 class HypertyRuntime(Protocol):
-    """What a hyperty uses of its runtime, or of its sandbox."""
+    """The services of a runtime that a hyperty needs; a sandbox process provides them, too."""
 
     @property
     def url(self) -> str:
@@ -274,7 +274,7 @@ class HypertyRuntime(Protocol):
 
     @property
     def tracer(self) -> Tracer:
-        """Takes the steps of copies of data objects."""
+        """Tracer of the state transitions of copies of data objects."""
 
     @property
     def store(self) -> RuntimeStore:
@@ -282,11 +282,11 @@ class HypertyRuntime(Protocol):
 
     @property
     def transfers(self) -> Transfers:
-        """What the bodies in chunks of the process share."""
+        """Memory and permits that the hyperties of the process share for bodies in chunks."""
 
     @property
     def windows(self) -> RequestWindows:
-        """The open requests of the process."""
+        """Limits on the open requests of the process."""
 
     @property
     def own(self) -> "OwnSender | None":
@@ -294,7 +294,7 @@ class HypertyRuntime(Protocol):
 
 
 class Participant:
-    """One hyperty: what it can do in its runtime, and no other hyperty in its name.
+    """The access of one hyperty to its runtime; it can act in no other hyperty's name.
 
     Args:
         runtime: The runtime.
@@ -466,7 +466,7 @@ class Participant:
     # --- objects that it observes --------------------------------------------------------
 
     def watch(self, url: str, watcher: Watcher) -> None:
-        """Pass notices of an object to its observers on, from now on.
+        """Pass the notices of an object to a function from now on.
 
         Args:
             url: Address of the object.
@@ -480,11 +480,11 @@ class Participant:
         self._observed[url] = watcher
 
     def unwatch(self, url: str) -> None:
-        """End what `watch` began."""
+        """Stop passing the notices of an object, as `watch` began."""
         del self._observed[url]
 
     def pass_snapshot(self, message: Message) -> None:
-        """Pass on an object that the sync manager shows again; dropped if it is not watched.
+        """Pass on a whole object that the sync manager sends again; drop it if nobody watches it.
 
         Raises:
             BadMessageError: The message names no object.
@@ -499,7 +499,7 @@ class Participant:
         return isinstance(url, str) and url in self._observed
 
     def pass_expulsion(self, message: Message) -> None:
-        """Pass on that the reporter of an object expels the hyperty (SYN-21, M-45).
+        """Pass on the notice that the reporter has expelled this hyperty (SYN-21, M-45).
 
         Raises:
             BadMessageError: The sender is neither the reporter nor the own sync manager.

@@ -1,1 +1,1 @@
-"""The life of a direct link between two runtimes."""
+"""Direct links between two runtimes: set-up, transfer of messages, and end."""

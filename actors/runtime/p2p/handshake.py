@@ -1,4 +1,4 @@
-"""The opening of a P2P link: one end listens and the other dials, then both prove themselves.
+"""Opening of a P2P link: one runtime listens, the other dials, and both prove themselves.
 
 Every link is encrypted by TLS 1.3; each end proves the certificate that its offer or answer names.
 Then two lines identify the link: each offered listener has a secret of its own. These lines and the
@@ -38,12 +38,12 @@ NONCE_BYTES: Final = 16
 
 
 def is_own_line(line: bytes) -> bool:
-    """Return whether a line is a control line, and no message."""
+    """Return whether a line is a control line of the link; other lines are messages."""
     return line.startswith(_PREFIX)
 
 
 def write_control(control: Control) -> bytes:
-    """Return a control as a line, without a newline."""
+    """Return a control record of the link as a line, without a newline."""
     match control:
         case Ack(seq):
             return b'{"p2p":"ack","seq":%d}' % seq
@@ -58,7 +58,7 @@ def write_control(control: Control) -> bytes:
 
 
 def write_behind(behind: Behind) -> bytes:
-    """Return an announcement of the order of a pair's messages as a line (C-20)."""
+    """Return an announcement of which messages precede those of the link as a line (C-20)."""
     fields: dict[str, Json] = {_MARK: "behind", "from": behind.from_, "to": behind.to}
     if behind.last is not None:
         fields |= {"last": behind.last, "top": behind.top, "age": round(behind.age, 3)}
@@ -125,11 +125,11 @@ def _fields(line: bytes) -> dict[str, Json]:
 
 
 Entropy: TypeAlias = Callable[[int], bytes]
-"""Returns n random bytes."""
+"""Function that returns a number of random bytes."""
 
 
 ProvenLink: TypeAlias = tuple[str, Link]
-"""The name of a link, and the link, whose other end has proven its certificate.
+"""The name of a link, and the link itself, after its other end has proven its certificate.
 
 The name is the same at both ends, and different for every link.
 """
@@ -150,7 +150,7 @@ def _is_peer(pipe: Link, tls: PinnedTls) -> bool:
 async def dial_candidate(
     network: Network, candidate: Candidate, tls: PinnedTls, entropy: Entropy
 ) -> ProvenLink:
-    """Dial a candidate of the peer; both ends prove their certificates.
+    """Dial a network address that the peer has offered; both ends prove their certificates.
 
     If cancelled, nothing is left open.
 
@@ -168,7 +168,7 @@ async def dial_candidate(
 
 
 async def greet(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> ProvenLink:
-    """Name a link that this end has dialled; both ends prove their certificates.
+    """Name a link that this end has dialled, after both ends have proven their certificates.
 
     If cancelled, the link is closed.
 
@@ -201,7 +201,7 @@ async def _read_name(pipe: Link, proof: Awaitable[str | None]) -> str | None:
 
 
 async def _greet(pipe: Link, secret: str, tls: PinnedTls, nonce: str) -> str | None:
-    """Send the secret of the dialled candidate; return the link's name, None: not the peer."""
+    """Send the secret of the dialled address; return the link's name, or None: not the peer."""
     if not _is_peer(pipe, tls):
         return None
     await pipe.send(orjson.dumps({_MARK: "hello", "nonce": nonce, "secret": secret}))
@@ -213,7 +213,7 @@ async def _greet(pipe: Link, secret: str, tls: PinnedTls, nonce: str) -> str | N
 
 
 async def welcome(pipe: Link, secret: str, tls: PinnedTls, entropy: Entropy) -> ProvenLink | None:
-    """Let a dialler of the own candidate prove its certificate; None: the link was closed.
+    """Check the certificate of a dialler at an own address; None: the link was closed.
 
     Any other dialler gets no answer.
 
@@ -246,7 +246,7 @@ _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 OfferedCandidate: TypeAlias = tuple[Candidate, Listener]
-"""A candidate of this end, and its listener."""
+"""A network address that this end offers, and the listener at it."""
 
 
 def machine_secret() -> bytes | None:

@@ -86,7 +86,7 @@ class P2PLink:
         return True
 
     async def take(self, delivery: Delivery) -> None:
-        """Queue a delivery of the bus for `flush`, by its purpose, or refuse the message."""
+        """Queue a message from the bus for `flush`, by its purpose, or refuse the message."""
         message, purpose, is_taken = delivery.message, delivery.purpose, True
         if delivery.behind is not None:
             self._core.announce(delivery.behind)
@@ -194,7 +194,7 @@ class P2PLink:
         self._end(f"the peer ended it: {self._core.end.value}")
 
     async def _take(self, frame: bytes) -> None:
-        """Handle messages and announcements in order, and other control lines after them."""
+        """Handle messages and announcements of a frame in order, then other control lines."""
         controls: list[Control] = []
         messages: list[bytes] = []
         if frame.count(b"\n") >= protocol.FRAME_MESSAGES:
@@ -259,7 +259,7 @@ class P2PLink:
             return None
 
     def _break(self, drop: DropReason, why: str) -> None:
-        """End the link, as the peer breaks the protocol."""
+        """End the link because the peer has violated the protocol of the link."""
         self._context.counters.drop(drop, where=self._context.url)
         self._core.broken()
         self._why = self._why or why
@@ -275,7 +275,7 @@ class P2PLink:
             self._end(str(exc))
 
     async def _write_next(self) -> None:
-        """Finish a begun write; else write output, or wait for some."""
+        """Finish an unfinished write; otherwise write queued output, or wait for some."""
         if self._is_begun:
             await self._pipe.send_many(())
             self._is_begun = False
@@ -287,7 +287,7 @@ class P2PLink:
             await self._pipe.send_many(self._take_frames())
 
     async def _delay_acknowledgement(self) -> None:
-        """Delay an acknowledgement, as the answer to the message is mostly ready soon."""
+        """Delay an acknowledgement a moment, so that it travels with the answer."""
         self._is_waiting, self._had_other_lines = True, False
         with trio.move_on_after(ACK_DELAY) as patience:
             await self._wait_for_work()

@@ -1,4 +1,4 @@
-"""The tasks of one end of a P2P link in one negotiation, which listen and dial.
+"""The tasks by which one end of a P2P link listens and dials during one negotiation.
 
 A network without data channels, or a process of WebRTC that fails, leaves the end without a data
 channel: then its other kinds of links remain.
@@ -31,14 +31,14 @@ _channel_log = get_logger("actors.p2p")
 _Job: TypeAlias = Callable[[], Awaitable[None]]
 
 _JOBS: Final = 16
-"""Maximum number of waiting jobs: one to listen, and dials, which come one at a time."""
+"""Maximum number of waiting tasks: one to listen, and dials, which come one at a time."""
 
 CHANNEL_SECRET: Final = "webrtc"  # noqa: S105 - no secret: the channel leads to one peer only
-"""The secret of the first line on a data channel."""
+"""The secret that the first line on a data channel contains."""
 
 
 class LinkWork:
-    """Runs the jobs of one end in one negotiation, in tasks that end with it."""
+    """Runs the listening and dialling of one end in one negotiation; the tasks end with it."""
 
     def __init__(self, end: "EndHost") -> None:
         self._end = end
@@ -51,7 +51,7 @@ class LinkWork:
         self._ice, self._ice_queue = trio.open_memory_channel[str](MAX_ICE_CANDIDATES)
 
     def listen(self, offer: str | None = None) -> None:
-        """Open the own candidates, and accept the peer.
+        """Listen at the own network addresses, and accept the peer.
 
         Args:
             offer: The session description to answer; None: there is none.
@@ -59,11 +59,11 @@ class LinkWork:
         self._jobs.send_nowait(partial(self._listen, offer))
 
     def dial(self, candidate: Candidate | ChannelAnswer, attempt: int) -> None:
-        """Dial a candidate of the peer."""
+        """Dial a network address of the peer."""
         self._jobs.send_nowait(partial(self._dial, candidate, attempt))
 
     def hear_ice(self, candidate: str) -> None:
-        """Try an ICE candidate of the peer, once there is a data channel."""
+        """Try an ICE candidate (network address) of the peer, once a data channel exists."""
         self._ice.send_nowait(candidate)
 
     def cancel(self) -> None:
@@ -126,7 +126,7 @@ class LinkWork:
 
     @asynccontextmanager
     async def _open_channel(self, offer: str | None) -> AsyncIterator[ChannelEnd | None]:
-        """Offer a data channel, or answer an offer, if the configuration permits."""
+        """Offer a data channel (WebRTC), or answer an offer, if the configuration permits."""
         context, config = self._context, self._context.config
         is_possible = self._end.is_requester or offer is not None
         is_wanted = is_possible and Kind.WEBRTC in config.kinds
@@ -160,14 +160,14 @@ class LinkWork:
                 await self._end.report_link(link, Opening.ACCEPTED, self._negotiation)
 
     def _leave_out(self, kind: Kind, why: str) -> None:
-        """Log once that a kind of candidate cannot be opened here."""
+        """Log once that a kind of network address cannot be opened on this machine."""
         if kind not in self._stub.kinds_left_out:
             self._stub.kinds_left_out.add(kind)
             stub = self._context.url
             _log.warning("no link of this kind is offered", kind=kind.value, why=why, stub=stub)
 
     async def _accept(self, candidate: Candidate, listener: Listener) -> None:
-        """Let several diallers prove themselves at a time; a further one replaces the oldest.
+        """Let several diallers prove themselves at the same time; a new one replaces the oldest.
 
         So silent diallers do not block the peer, which proves itself at once.
         """
@@ -192,7 +192,7 @@ class LinkWork:
                 nursery.start_soon(prove, pipe, scope)
 
     async def _accept_one(self, candidate: Candidate, listener: Listener) -> Link | None:
-        """Return the next connection; None: the listener has ended."""
+        """Return the next incoming connection; None: the listener has ended."""
         try:
             return await listener.accept()
         except LinkError as exc:

@@ -1,4 +1,4 @@
-"""One end of a P2P link at its stub: the messages of its set-up, and its two Connection objects.
+"""One end of a P2P link in its stub: messages of the set-up, own and peer's Connection object.
 
 `EndHost` is the port of the core of an end, of a requester as of a handler. It writes and reads
 the messages (M-06, 07, 32..47); it reports one Connection object and observes the other one
@@ -54,19 +54,19 @@ Ts = TypeVarTuple("Ts")
 _NAME: Final = "P2PConnection"
 _ARRAY: Final = "array"
 _MID: Final = "0"
-"""Name of the only media section of a session description."""
+"""Identifier of the only media section in a WebRTC session description."""
 _CHANGES: Final = "changes"
 
 
 def resent_object(message: Message, runtime: str) -> str | None:
-    """Return the object that the sync manager sends again by a message; None: it sends none."""
+    """Return the Connection object that the sync manager sends again; None: it sends none."""
     is_shown = message.from_ == f"{runtime}/sm" and message.type is MessageType.UPDATE
     url = message.body.get("resource") if is_shown else None
     return url if isinstance(url, str) else None
 
 
 class EndHost(PortHost, LinkPort):
-    """One end of one link.
+    """Runs the core of one end of one link: its messages, timers and tasks.
 
     Attributes:
         core: The core of the end, which decides.
@@ -119,7 +119,7 @@ class EndHost(PortHost, LinkPort):
         return min(self.core.deadline(), of_copy)
 
     def time_over(self) -> None:
-        """Handle timers that are due: repeat a read, or give up."""
+        """Call the core at a timeout: repeat a read, or end the set-up."""
         now = trio.current_time()
         if self._copy is not None and self._copy.deadline() <= now:
             self._copy.time_over(now)
@@ -128,7 +128,7 @@ class EndHost(PortHost, LinkPort):
         self.core.time_over(now)
 
     def crash(self) -> None:
-        """End all entities, and trace their last steps, without any other effect."""
+        """End all state machines of this end after a crash; trace that, and do nothing else."""
         self._leave_copy()
         self.core.disconnect("the stub is gone")
         for act in self.due:
@@ -139,7 +139,7 @@ class EndHost(PortHost, LinkPort):
     # --- tasks of this end --------------------------------------------------------------------
 
     async def report(self, event: Callable[[], None]) -> None:
-        """Handle an event in the task of the stub, unless this end has ended."""
+        """Pass an event to the core in the task of the stub, unless this end has ended."""
         await self.stub.me.tell(partial(self._take_event, event))
 
     async def _take_event(self, event: Callable[[], None]) -> None:
@@ -148,7 +148,7 @@ class EndHost(PortHost, LinkPort):
             await self.perform()
 
     async def report_link(self, link: ProvenLink, opening: Opening, negotiation: int) -> None:
-        """Report a proven link to the core; close the link if this end has ended.
+        """Pass a link with a proven peer to the core; close the link if this end has ended.
 
         Args:
             link: The link; the core decides whether it is used.
@@ -172,7 +172,7 @@ class EndHost(PortHost, LinkPort):
             raise
 
     async def close_unused(self) -> None:
-        """Close the links whose peers are verified and that no connection uses."""
+        """Close links with verified peers that were opened at the same time and are not needed."""
         pipes, self.proven = self.proven, {}
         for pipe in pipes.values():
             await trio.aclose_forcefully(pipe)
@@ -192,7 +192,7 @@ class EndHost(PortHost, LinkPort):
         return self._message(kind, f"{self.core.terms.own}/sm", body)
 
     async def _write(self, *changes: bodies.ChangeObject) -> None:
-        """Change the own object (M-40)."""
+        """Publish a change of the own Connection object (M-40)."""
         for change in changes:
             await self._context.bus.post(self._to_manager(MessageType.UPDATE, change))
 
@@ -233,7 +233,7 @@ class EndHost(PortHost, LinkPort):
         await self.stub.ask(self, request, self._row_read)
 
     def _row_read(self, answer: Message) -> None:
-        """Handle the answer to `ask_row`; an unreadable row counts as none."""
+        """Handle the answer to `ask_row`, the link's entry; an unreadable one counts as none."""
         try:
             row = read_object(_value_of(answer), bodies.LinkRow, "value")
         except BadMessageError:
@@ -334,7 +334,7 @@ class EndHost(PortHost, LinkPort):
         return self._scope(self.core.negotiation, is_own=True)
 
     def _scope(self, negotiation: int, *, is_own: bool) -> Scope:
-        """Return the scope of signatures of the own object, or of the peer's."""
+        """Return the scope of the signatures of the own Connection object, or of the peer's."""
         own = self.core.terms.own, self.own_object or ""
         peer = self.remote, self.peer_object or ""
         (signer, url), (reader, other) = (own, peer) if is_own else (peer, own)
@@ -381,14 +381,14 @@ class EndHost(PortHost, LinkPort):
 
     @deferred
     async def read(self, number: int) -> None:
-        """Read the peer's object after a gap (M-41)."""
+        """Read the peer's Connection object again after a missing change (M-41)."""
         own, url = self._context.url, self.peer_object
         if url is not None:
             request = Message(self._context.ids.next(own), MessageType.READ, own, url, {})
             await self.stub.ask(self, request, partial(self._was_read, number))
 
     def _take_observed(self, answer: Message) -> None:
-        """Handle the answer to the subscription."""
+        """Handle the answer to the subscription to the peer's Connection object."""
         snapshot = _read_snapshot(answer)
         if isinstance(snapshot, str):
             self._see(ObserverCore.give_up, snapshot)
@@ -397,7 +397,7 @@ class EndHost(PortHost, LinkPort):
             self._see(ObserverCore.become, snapshot)
 
     def _was_read(self, number: int, answer: Message) -> None:
-        """Handle the answer to a read; a temporary failure is repeated (SYN-17)."""
+        """Handle the answer to a read; repeat the read after a temporary failure (SYN-17)."""
         snapshot = _read_snapshot(answer)
         if isinstance(snapshot, str) and answer.code in PASSING:
             self._see(ObserverCore.read_failed, number, snapshot)
@@ -405,7 +405,7 @@ class EndHost(PortHost, LinkPort):
             self._take_observed(answer)
 
     def take_change(self, event: Message) -> None:
-        """Handle a change of the peer's object, from its reporter only (I-D1)."""
+        """Handle a change of the peer's Connection object, if its reporter sent it (I-D1)."""
         url = self.peer_object
         if resent_object(event, self.core.terms.own) is not None:
             self._take_observed(event)
@@ -424,7 +424,7 @@ class EndHost(PortHost, LinkPort):
             self._see(ObserverCore.change, change)
 
     def _see(self, act: Callable[[ObserverCore, *Ts, float], None], *args: *Ts) -> None:
-        """Call a method of the copy, and report a new value to the core."""
+        """Call a method of the peer object's copy, and pass a new value to the core."""
         copy = self._copy
         if copy is None or self.peer_object is None:
             return
@@ -439,7 +439,7 @@ class EndHost(PortHost, LinkPort):
             self._see_verified(self.seen)
 
     def _see_verified(self, data: bodies.ConnectionData) -> None:
-        """Report an offer or answer to the core; it counts as unsigned until its keys are fetched.
+        """Verify an offer or answer and pass it to the core; unsigned until its keys are fetched.
 
         A verified offer is not verified again when only the status changes. A rejected one may be
         accepted later, by other keys.
@@ -472,7 +472,7 @@ class EndHost(PortHost, LinkPort):
             await self.report(self.see_again)
 
     def see_again(self) -> None:
-        """Report the newest value to the core again, after keys were fetched."""
+        """Verify the newest value again, after keys were fetched, and pass it to the core."""
         self._is_fetching = False
         if self.seen is not None and self.peer_object is not None:
             self._see_verified(self.seen)
@@ -558,7 +558,7 @@ class EndHost(PortHost, LinkPort):
 
 @attrs.frozen
 class _CopyPort(CopyPort):
-    """The port of the copy of a peer's object."""
+    """The port by which the copy of a peer's Connection object reports and asks."""
 
     _end: EndHost
     _tracer: Tracer
@@ -593,7 +593,7 @@ def _value_of(answer: Message) -> JsonObject:
 
 
 def _read_snapshot(answer: Message) -> bodies.Snapshot | str:
-    """Return the object in an answer, or why there is none."""
+    """Return the Connection object in an answer, or why the answer has none."""
     if answer.code > LAST_SUCCESS:
         return _why(answer)
     try:

@@ -44,7 +44,7 @@ from transports.bodies import read_body, write_body
 from transports.link import Kind as LinkKind
 
 P2PMessage: TypeAlias = Delivery | Callable[[], Awaitable[None]]
-"""A delivered message, or a report of a task of the stub, as a call."""
+"""A message for the stub, or a call that a task of the stub asks it to make."""
 
 
 class P2PStub(Actor[P2PMessage]):
@@ -91,7 +91,7 @@ class P2PStub(Actor[P2PMessage]):
         await self.answer(message, Code.NOT_FOUND, "this stub does not do this")
 
     async def end_removed(self, name: str) -> None:
-        """Clean up after the end of a link end."""
+        """Remove everything about an end of a link that has ended."""
         del self.ends[name]
 
     # --- in -------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ class P2PStub(Actor[P2PMessage]):
             await self._send(delivery)
 
     def _watcher(self, message: Message) -> EndHost | None:
-        """Return the end that observes the object of a change or a resent object."""
+        """Return the link end that observes the Connection object of a change."""
         if message.is_response:
             return None
         resent = resent_object(message, self.context.config.runtime)
@@ -174,7 +174,7 @@ class P2PStub(Actor[P2PMessage]):
 
     @final
     async def ask(self, end: EndHost, request: Message, take: Callable[[Message], None]) -> None:
-        """Post a request of an end, and pass its answer on.
+        """Send a request of a link end, and pass the answer to it.
 
         Args:
             end: The end.
@@ -186,7 +186,7 @@ class P2PStub(Actor[P2PMessage]):
 
     @final
     async def ask_withdrawal(self, end: EndHost, request: Message) -> None:
-        """Post a request of an end that leaves."""
+        """Send a request of a link end that is leaving, without waiting for it."""
         self._withdrawing += 1
         await self.ask(end, request, self._end_withdrawal)
 
@@ -260,7 +260,7 @@ def _objection(delivery: Delivery) -> str | None:
 
 
 class P2PRequester(P2PStub):
-    """Links this runtime to one other, on request (STB-01, P2P-04, SC-16).
+    """Stub that sets up direct links to other runtimes on request (STB-01, P2P-04, SC-16).
 
     Its only end has the name of the stub.
 
@@ -314,7 +314,7 @@ class P2PRequester(P2PStub):
 
 
 class P2PHandler(P2PStub):
-    """Accepts links that other runtimes request (STB-01, P2P-01, P2P-19, SC-17).
+    """Stub that accepts direct links that other runtimes request (STB-01, P2P-01, SC-17).
 
     It has an end for each link, named PC.
     """
@@ -346,7 +346,7 @@ class P2PHandler(P2PStub):
             self.context.tracer.step(self.context.url, step)
 
     async def _step(self, trigger: Trigger, why: str = "") -> None:
-        """Take a step of the stub itself, and publish its new status (I-S4)."""
+        """Make a transition of the stub's own state machine, and publish its new status (I-S4)."""
         step, url = self._self.step(trigger, why), self.context.url
         self.context.tracer.step(url, step)
         number, body = self.context.ids.next(url), write_body(Status(step.new))
@@ -432,12 +432,12 @@ class P2PHandler(P2PStub):
 LINK_STUBS: Final[Mapping[str, StubKind]] = MappingProxyType(
     {"p2p-handler": StubKind.P2P_HANDLER, "p2p-requester": StubKind.P2P_REQUESTER}
 )
-"""The kinds of the stubs of direct links, by their names in profiles."""
+"""The purposes of the stubs of direct links, by their names in profiles of descriptors."""
 
 LINK_MAKERS: Final[Mapping[StubKind, StubFactory]] = MappingProxyType(
     {StubKind.P2P_HANDLER: P2PHandler, StubKind.P2P_REQUESTER: P2PRequester}
 )
-"""Makes a stub of direct links, by its kind."""
+"""Factories of the stubs of direct links, by purpose."""
 
 _KINDS: Final = "kinds"
 
@@ -460,7 +460,7 @@ def link_stub(name: str, options: JsonObject) -> StubFactory:
         return make
 
     def activate(context: StubContext) -> Actor[Delivery]:
-        """Make the stub.
+        """Create the stub; the loader calls this function of a stub's module.
 
         Raises:
             StubOptionError: The profile leaves the stub no transport.

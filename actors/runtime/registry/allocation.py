@@ -148,7 +148,7 @@ class AddressAllocation:
                     await self._claim((address,))
 
     async def _claim(self, addresses: tuple[str, ...]) -> bool:
-        """Repeat a claim of addresses until the node answers; return whether it accepted.
+        """Claim addresses, repeatedly until the node answers; return whether it accepted.
 
         An address that is given back meanwhile is left out.
         """

@@ -41,7 +41,7 @@ class RegistrationError(ProtoflyError, public=True):
 
 @attrs.define(slots=True)
 class _Registration:
-    """A record that is kept alive, and the time of its next refresh."""
+    """A record that is refreshed before it expires, and the time of the next refresh."""
 
     record: Record
     due: float

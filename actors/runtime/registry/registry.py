@@ -60,7 +60,7 @@ _PART: Final = "changes"
 
 @attrs.frozen(slots=True)
 class RegistryView:
-    """The registry's tables at one moment.
+    """The registry's tables at one moment, for programs and tests.
 
     Attributes:
         links: The direct links.
@@ -74,7 +74,7 @@ class RegistryView:
 
 
 def is_changes(message: Message) -> bool:
-    """Return whether an event or request is about the list of entities of a runtime."""
+    """Return whether a message is about the list of entities that a runtime publishes."""
     if message.is_event:
         return last_segment(message.to) == _PART
     resources = message.body.get("resources")
@@ -83,7 +83,7 @@ def is_changes(message: Message) -> bool:
 
 
 class _Steps(changes.ChangesPort):
-    """The port of cores whose runtime ends: it only traces their steps."""
+    """Port of cores while their runtime ends: it traces transitions and does nothing else."""
 
     def __init__(self, hops: HopTrace) -> None:
         self._hops = hops
@@ -176,7 +176,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         self._settle()
 
     def _settle(self) -> None:
-        """Make the calls that the core has postponed, and answer questions that can be answered."""
+        """Make the calls that the core has postponed, and answer queries that are now decided."""
         self._run_postponed()
         if self._are_routes_new:
             self._are_routes_new = False
@@ -189,7 +189,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
 
     @property
     def listener(self) -> ActorRef[RegistryMessage]:
-        """The receiver of status events."""
+        """The receiver of status events that the registry subscribes to."""
         return self.me
 
     async def _tell(self, work: Callable[[], None]) -> None:
@@ -210,7 +210,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         return self.me.try_tell(lambda: self._core.link_forged(link, trio.current_time()))
 
     async def stub_deployed(self, url: str) -> None:
-        """Record that a stub runs; wait, like the following methods, while the mailbox is full."""
+        """Record that a stub runs. This and the next methods wait while the mailbox is full."""
         await self._tell(lambda: self._core.stub_deployed(url, trio.current_time()))
 
     async def stub_failed(self, url: str, why: str, *, is_absent: bool) -> None:
@@ -220,11 +220,11 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         )
 
     async def stub_gone(self, url: str) -> None:
-        """Record that a stub has crashed, and its sandbox is gone."""
+        """Record that a stub has crashed and its sandbox was removed."""
         await self._tell(lambda: self._core.stub_gone(url, trio.current_time()))
 
     async def add_local(self, url: str) -> None:
-        """Add the address of a hyperty of this runtime, which is about to run."""
+        """Add the address of a hyperty of this runtime that starts soon."""
         await self._tell(lambda: self._core.add_local(url))
 
     async def remove_local(self, url: str) -> None:
@@ -260,7 +260,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         )
 
     async def speaks_for(self, link: str, part: str, entity: str) -> bool:
-        """Return whether the sender over a link may send for an entity, by the entity's record.
+        """Return whether a link's peer may send for an entity, according to the entity's record.
 
         The question is kept while the caller waits; the caller sets a time limit.
         """
@@ -349,7 +349,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
             self._core.link_status(stub, of.value, of.resource, of.link, now)
 
     def _read(self, request: Message) -> None:
-        """Answer a read of the row of a link (P2P-18).
+        """Answer a read of the entry of a link (P2P-18).
 
         A handler that asks whether it may accept a link waits until the own request for a link
         yields (P2P-27). Each handler has one open question per link, which it gives up at its own
@@ -384,7 +384,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
     # ---- messages of other registries
 
     def _follow_asked(self, request: Message) -> None:
-        """Subscribe or unsubscribe the registry of a linked runtime (M-08, M-10)."""
+        """Subscribe or unsubscribe the registry of a linked runtime to the list of entities."""
         entry = self._link_of_registry(request)
         resources = read_body(request, Path).resources
         if entry is None:
@@ -412,7 +412,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         self._follower.change(entry.remote, entry.link, operation, change.value)
 
     def _link_of_registry(self, message: Message) -> LinkEntry | None:
-        """Return the link of a message, if the registry at its other end has sent it; else None.
+        """Return the link by which the registry at its other end sent a message; None: it did not.
 
         The last address in `via` is that of the link.
         """
@@ -520,7 +520,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
             self.spawn(self._publish_status)
 
     async def _publish_status(self) -> None:
-        """Subscribe to the own status, which permits others to do so, and publish the status."""
+        """Subscribe to the own status event, so that others may, and publish the status."""
         await self._client.set_path(status_of(self._config.runtime))
         await self._runtime.status.publish()
 
@@ -548,7 +548,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         about: str,
         take: Callable[[str, _T, float], None],
     ) -> None:
-        """Send a request in a task, and pass its answer to the core."""
+        """Send a request in a task, and pass the answer to the core."""
         answer = await ask(about)
         await self._tell(lambda: take(about, answer, trio.current_time()))
 
@@ -594,7 +594,7 @@ class Registry(Actor[RegistryMessage], RoutesPort, changes.ChangesPort):
         self.spawn(self._order_to_link, stub, command)
 
     async def _order_to_link(self, stub: str, command: Command) -> None:
-        """Order a stub to connect or resume; a stub that refuses counts as gone."""
+        """Command a stub to connect or resume; a stub that refuses counts as gone."""
         if not await self._client.order(stub, command):
             await self.stub_gone(stub)
 

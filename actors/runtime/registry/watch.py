@@ -1,4 +1,4 @@
-"""Requests of a runtime's registry, and the remote records that its components watch (REG-16).
+"""Requests of a runtime's registry, and the remote records that components watch (REG-16).
 
 A component sends `subscribe` or `unsubscribe` to `R/registry`, with one `<url>/registration` in
 `resources`. It is answered when the node of the record's domain has the subscription, and from
@@ -56,11 +56,11 @@ class RegistryClient:
         return await self._ask(MessageType.READ, to, ReadRecord(entity))
 
     async def set_path(self, url: str) -> str | None:
-        """Set the path of a stub at the own node (M-03); return the refusal, or None."""
+        """Add a route to a stub at the own node (M-03); return the refusal, or None."""
         return _refusal(await self._ask(MessageType.SUBSCRIBE, self._paths, Path((url,), url)))
 
     async def remove_path(self, url: str) -> None:
-        """Remove the path of a stub at the own node (M-04)."""
+        """Remove the route to a stub at the own node (M-04)."""
         await self._ask(MessageType.UNSUBSCRIBE, self._paths, Path((url,), url))
 
     async def register_link(self, link: str, handler: str) -> str | None:
@@ -73,7 +73,7 @@ class RegistryClient:
         return _refusal(await self._ask(MessageType.SUBSCRIBE, handler, Path((link,), handler)))
 
     async def order(self, stub: str, command: Command) -> bool:
-        """Command a P2P stub (M-11, M-12); return whether it obeys.
+        """Send a command to a P2P stub (M-11, M-12); return whether the stub accepts.
 
         A requester whose link has ended for good, or that is stuck, neither connects nor
         resumes.
@@ -82,7 +82,7 @@ class RegistryClient:
         return answer.code <= LAST_SUCCESS
 
     async def follow_changes(self, remote: str) -> Message:
-        """Subscribe to the entities of another runtime at its registry (M-08)."""
+        """Subscribe to the list of entities of another runtime at its registry (M-08)."""
         path = Path((changes_of(remote),))
         return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), path)
 
@@ -145,13 +145,13 @@ def _refusal(answer: Message) -> str | None:
 _PART: Final = "/registration"
 
 _CAPACITY: Final = 4096
-"""Records watched by one runtime (ours); each node has a bound of its own."""
+"""Maximum number of records that one runtime watches; each node has a limit of its own."""
 
 _CODES: Final = frozenset(Code)
 
 
 def is_registration(address: str) -> bool:
-    """Return whether an address is that of status reports of a record."""
+    """Return whether status events of a record are sent to an address."""
     return address.endswith(_PART)
 
 

@@ -24,7 +24,7 @@ from specs.errors import PlaceError, ProtoflyError
 from transports.bodies import read_object, write_body
 
 VERSION: Final = 2
-"""Version of the form of the file; 1 had no leases."""
+"""Version of the format of the file; version 1 had no leases."""
 
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS object (
@@ -60,7 +60,7 @@ TABLES: Final = frozenset(_TABLE_OF.values())
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables in an open transaction, and convert those of an older form."""
+    """Create the tables in an open transaction, and convert those of an older version."""
     # The version first: tables without a version would count as another program's.
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in _SCHEMA.split(";"):
@@ -148,7 +148,7 @@ class StoreFileError(PlaceError, public=True):
 
 
 FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER)
-"""The form of the file."""
+"""Format of the store file: tables, version and owner."""
 
 
 class ObjectFile:

@@ -37,7 +37,7 @@ from specs.message import Message
 _log = get_logger("actors.runtime")
 
 Stored: TypeAlias = StoreFileError | None
-"""The result of a commit: None if all is durable, or the error, and nothing is."""
+"""Result of a commit: None if everything was written to disk; otherwise the error."""
 
 
 @attrs.frozen(slots=True)
@@ -121,11 +121,11 @@ def _key_of(copy: stored.CopyKept | stored.Forgotten) -> tuple[str, ...]:
 
 
 Act: TypeAlias = Callable[[], None]
-"""A call that waits until all changes are written."""
+"""A function to call once all changes are written."""
 
 
 class StoreGate:
-    """Holds messages of the sync manager until the changes of stored objects are written.
+    """Delays messages of the sync manager until the changes that they report are on disk.
 
     Args:
         store: The writer; None: this runtime stores nothing.
@@ -180,7 +180,7 @@ class StoreGate:
         self._held.append(act)
 
     async def settle(self) -> None:
-        """Write all changes, and then make the waiting calls."""
+        """Write all changes, and then call the functions that wait for this."""
         if self._store is None or not self._changes:
             return
         if self.is_broken and trio.current_time() < self.retry_at:
@@ -250,7 +250,7 @@ class RuntimeStore:
     # --- sessions and addresses -----------------------------------------------------------
 
     def session(self, domain: str) -> str | None:
-        """Return the token of the session that an earlier process had with a node."""
+        """Return the session token for a node that an earlier process of this runtime stored."""
         kept = self.rest.find(stored.SessionKept, domain)
         return None if kept is None else kept.token
 
@@ -265,7 +265,7 @@ class RuntimeStore:
             await self._keep(stored.SessionKept(domain, token))
 
     async def keep_home(self, url: str, descriptor: str | None) -> None:
-        """Store the address of a hyperty that has a descriptor.
+        """Store the address of a hyperty that has a descriptor, so that it gets the address again.
 
         Args:
             url: Address of the hyperty.

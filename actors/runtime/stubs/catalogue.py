@@ -22,7 +22,7 @@ from specs.reply_code import Code
 
 
 class StubKind(Enum):
-    """The purpose of a stub; the value is its name in a catalogue (C-38)."""
+    """The purpose of a stub; the value is the stub's name in a catalogue (C-38)."""
 
     NODE = "node"
     P2P_REQUESTER = "P2PRequester"
@@ -30,7 +30,7 @@ class StubKind(Enum):
 
     @property
     def origin(self) -> Origin:
-        """The kind of component that such a stub is to the Message BUS."""
+        """The kind of component as which the Message BUS treats such a stub."""
         return Origin.NODE_STUB if self is StubKind.NODE else Origin.P2P_STUB
 
 

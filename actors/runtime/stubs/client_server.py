@@ -65,7 +65,7 @@ def _client_of(stub: str, context: StubContext) -> HttpClient:
 
 
 class ClientServerStub(Actor[Delivery]):
-    """Answers requests to a domain by requests to a server.
+    """Stub that turns messages to a domain into requests to a server.
 
     A subclass converts requests and answers. Errors of the server become 502, its silence 504.
 
@@ -102,7 +102,7 @@ class ClientServerStub(Actor[Delivery]):
         """
 
     def lane(self, request: Message) -> str:
-        """Return a key; requests of one key keep their order. By default it is the receiver.
+        """Return a key; requests with the same key keep their order. By default it is the receiver.
 
         Args:
             request: A request.
@@ -110,7 +110,7 @@ class ClientServerStub(Actor[Delivery]):
         return request.to
 
     async def disconnecting(self) -> None:
-        """Complete the work before a disconnect, by default nothing. The caller bounds the time."""
+        """Complete the work before a disconnect, by default none; the caller limits the time."""
 
     # ---- the actor
 
@@ -137,7 +137,7 @@ class ClientServerStub(Actor[Delivery]):
             self._enqueue(asked)
 
     async def _connect(self) -> None:
-        """Step to `live` at the first request; there is no connection to establish before."""
+        """Set the stub's state to `live` at the first request; no connection is needed before."""
         if self._connection.state is State.CREATED:
             await self._connection.step(Trigger.CONNECT)
             await self._connection.step(Trigger.ESTABLISHED)
@@ -208,7 +208,7 @@ _FAILURES: Final = {
     502: Code.BAD_BACKEND,
     504: Code.BACKEND_TIMEOUT,
 }
-"""Failures that the server itself reports; they are kept beside those that all back ends share."""
+"""Failures that the server itself reports; they are added to those of all back ends."""
 
 _DOTS: Final = frozenset({".", ".."})
 
@@ -339,7 +339,7 @@ class RestRegistryStub(ClientServerStub):
                 return await self._records.read(read)
 
     async def _of_allocation(self, request: Message) -> Message:
-        """Allocate random addresses, which are unique without a node."""
+        """Allocate random addresses, which need no node to be unique."""
         if request.type is MessageType.DELETE:
             return reply_to(request, Code.OK)
         if request.type is not MessageType.CREATE:
@@ -353,7 +353,7 @@ class RestRegistryStub(ClientServerStub):
         return reply_to(request, Code.OK, {"value": write_body(Allocated(made))})
 
     async def _of_sessions(self, request: Message) -> Message:
-        """Answer pings; refuse all other session controls, as there is no node."""
+        """Answer pings; refuse all other session controls, as the domain has no node."""
         method = read_body(request, SessionControl).method
         if method == SessionMethod.PING:
             return reply_to(request, Code.OK)

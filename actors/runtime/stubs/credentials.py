@@ -158,7 +158,7 @@ class Credentials(Protocol):
     """The source of the login tokens of a runtime."""
 
     async def token(self, audience: str) -> str:
-        """Return a token for a login; called for each session that needs one.
+        """Return a token for a login; called whenever a session needs one.
 
         Args:
             audience: Domain whose node gets the token.
@@ -178,7 +178,7 @@ class Credentials(Protocol):
 @final
 @attrs.frozen(field_transformer=type_checked)
 class GivenToken(Credentials):
-    """One token; it opens a single session where the node accepts each token once."""
+    """A token given by the program; where the node accepts each token once, for one session."""
 
     _token: str = attrs.field(repr=False)
 
@@ -242,7 +242,7 @@ def read_secret(path: Path, kind: str) -> str:
 
 
 def without(why: str, secrets: Iterable[Json]) -> str:
-    """Return the reason of a provider, or a replacement if the reason quotes a secret.
+    """Return a provider's reason, or a replacement text if the reason quotes a secret.
 
     Args:
         why: The reason.
@@ -264,7 +264,7 @@ def _quotes(why: str, secret: Json) -> bool:
 
 
 _SHORTEST: Final = 4
-"""Minimum number of characters of a text that counts as a secret."""
+"""Minimum number of characters of a text that is treated as a secret."""
 
 _WORD: Final = re.compile(r"[!-~]+")
 
@@ -275,7 +275,7 @@ def is_word(text: str) -> bool:
 
 
 def excess(text: object) -> str:
-    """Return that a text is too long for a token, as half a sentence; empty: it is not."""
+    """Return half a sentence that says that a text is too long for a token, or an empty text."""
     is_long = isinstance(text, str) and len(text) > TOKEN_CHARS
     return f"it is longer than {TOKEN_CHARS} characters" if is_long else ""
 
@@ -368,7 +368,7 @@ class IdpCredentials(Credentials):
         return f"IdpCredentials({self._user!r})"
 
     def ask_by(self, port: MiniBusPort, ids: IdSource, key: str, *, has_gui: bool) -> None:
-        """Set the port and key of the runtime.
+        """Set the port by which to send requests, and the key of the runtime.
 
         Args:
             port: Sends the requests.

@@ -19,7 +19,7 @@ from transports.link import Kind, Link, Network
 from transports.urls import join_host_port
 
 _KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2
-"""Seconds an idle connection is kept: the server hangs it up only later."""
+"""Seconds that an idle connection is kept, fewer than the server keeps it."""
 
 
 def http_over(network: Network, url: str, limit: int = MAX_FRAME_BYTES) -> HttpClient:
@@ -48,7 +48,7 @@ async def _dial(network: Network, host: str, port: int) -> httpcore.AsyncNetwork
 
 
 class _Bytes(trio.abc.Stream):
-    """A link of bytes as Trio wants one."""
+    """Adapter from a link of bytes to a Trio stream."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -85,7 +85,7 @@ class _Bytes(trio.abc.Stream):
 
 
 class _Stream(httpcore.AsyncNetworkStream):
-    """Bytes over a link, with TLS or without, as httpcore wants them."""
+    """Adapter from a link to a network stream of httpcore, with or without TLS."""
 
     def __init__(self, stream: trio.abc.Stream) -> None:
         self._stream = stream

@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 
 
 StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
-"""Makes the context of a stub; the composition root knows how."""
+"""Function that makes the context of a stub, for the stub loader."""
 
 
 class Loader:
-    """Deploys and removes the stubs of a runtime; has one deployment machine per stub.
+    """Deploys and removes the stubs of a runtime; each has a deployment state machine.
 
     Its tasks are those of `tasks`, and end with them.
     """
 
     registry: "Registry"
-    """Gets the ends of deployments; set before the first."""
+    """Is notified of the end of each deployment; set before the first one."""
 
     def __init__(
         self,
@@ -169,7 +169,7 @@ class Loader:
         sandbox: ActorRef[Never],
         ended: Callable[[str, Exception | None], Awaitable[None]],
     ) -> None:
-        """Pass on the status of a hyperty in a sandbox (REG-06); its end takes it off the bus.
+        """Forward the status of a hyperty in a sandbox (REG-06); remove an ended one from the bus.
 
         Args:
             url: Address of the hyperty.
@@ -231,7 +231,7 @@ class Loader:
 
 
 def _is_absent(error: BaseException) -> bool:
-    """Return whether a stub was not deployed because there is none."""
+    """Return whether a stub was not deployed because its descriptor does not exist."""
     is_unserved = isinstance(error, RefusedDescriptorError) and (
         error.refused.reason is Reason.NOT_THERE
     )

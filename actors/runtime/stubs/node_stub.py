@@ -1,4 +1,4 @@
-"""The stub that leads to a message node, over any wire protocol (STB-02..09, DESIGN section 8).
+"""The stub that connects to a message node, over any wire protocol (STB-02..09).
 
 The tasks of its link dial, read and write, and report to the stub.
 """
@@ -47,14 +47,14 @@ _JITTER_BYTES: Final = 2
 
 _Ts = TypeVarTuple("_Ts")
 _Take: TypeAlias = Callable[["NodeLink", *_Ts], Awaitable[None] | None]
-"""Handles a report of a link."""
+"""Method of the stub that handles an event of a link."""
 
 Login: TypeAlias = Callable[[], Awaitable[str | credentials.CredentialsError]]
-"""Returns a login token, or why there is none; it raises nothing."""
+"""Function that returns a login token, or why there is none; it raises nothing."""
 
 
 class NodeLink:
-    """One attempt at a link, and the link; the stub ignores reports of earlier attempts.
+    """One attempt to connect, and the link; the stub ignores events of earlier attempts.
 
     Attributes:
         wire: The protocol that is spoken with the node.
@@ -163,11 +163,11 @@ class NodeLink:
             await self._stub.messages_written(self, messages)
 
     def control(self, line: bytes) -> None:
-        """Write a line that counts as no message, with the next `flush`."""
+        """Queue a control line, which does not count as a message, for the next `flush`."""
         self.lines.append(line)
 
     def message(self, line: bytes) -> None:
-        """Write a message with the next `flush`; `messages_written` counts it."""
+        """Queue a message for the next `flush`; `messages_written` then counts it."""
         self.lines.append(line)
         self._messages += 1
 
@@ -176,7 +176,7 @@ class NodeLink:
         self._wake.set()
 
     def ping(self) -> None:
-        """Ask the link itself for a sign of life; `sign_of_life` returns it."""
+        """Ask the transport of the link for a sign of life, which `sign_of_life` then returns."""
         if self._link is not None:
             self._asked_at = trio.current_time()
             self._link.ping()
@@ -194,11 +194,11 @@ class NodeLink:
 
 
 NodeStubMessage: TypeAlias = Delivery | tuple[NodeLink, Callable[[], Awaitable[None] | None]]
-"""A delivered message; or a link and its report, which is ignored if the link was replaced."""
+"""A message for the stub; or a link with its event, ignored if the link was replaced."""
 
 
 def activate(context: stub.StubContext) -> Actor[NodeStubMessage]:
-    """Make the stub `websocket`, which speaks `protofly.v1` (STB-01).
+    """Create the stub `websocket`, which speaks `protofly.v1` (STB-01).
 
     Raises:
         StubOptionError: The profile has options; the stub knows none.
@@ -549,7 +549,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         self._link.message(line)
 
     def _give_up(self, message: Message, code: Code, why: str) -> None:
-        """Give up a message that cannot be written."""
+        """Drop a message that cannot be encoded, and answer it if it is a request."""
         # The replacement takes the position of the message, as others of its pair wait behind it.
         later, self.due = self.due, deque()
         self._core.forget(message)

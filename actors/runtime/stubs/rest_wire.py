@@ -1,4 +1,4 @@
-"""Sessions over HTTP: `protofly.v1` in requests, the runtime's end (CON-06).
+"""Sessions over HTTP for a runtime: `protofly.v1` in HTTP requests (CON-06).
 
 Messages are spelt as over a link of our own; only control of the session has a path of its
 own. What is sent is posted in order, one post after the other, each with all waiting messages. What
@@ -37,7 +37,7 @@ from transports.link import Kind, Link, Turn, Upgrade
 _OK: Final = 200
 _ACCEPTED: Final = 202
 _TRIES: Final = 5
-"""As many connections may have been hung up unseen, and one that was not."""
+"""Attempts of a request: as many idle connections as the server may have closed, and one."""
 
 _ID_DIGITS: Final = 16
 """Digits of the number of an event; a longer one is ignored, as if the event had none."""
@@ -47,7 +47,7 @@ _EVENTS: Final = {"accept": "text/event-stream"}
 
 @attrs.define
 class RestPast:
-    """The state that one link of a stub leaves to the next.
+    """State that the HTTP link of a session leaves for the link after it.
 
     Attributes:
         links: How many there were.
@@ -59,7 +59,7 @@ class RestPast:
 
 
 class RestLink(Link):
-    """One session's requests.
+    """A link that carries one session in HTTP requests.
 
     Args:
         http: Asks the node.
@@ -113,7 +113,7 @@ class RestLink(Link):
                     await self._post(frame)
 
     async def _control(self, frame: bytes) -> None:
-        """Say something about the session; its answer is received like a message."""
+        """Send a session control; its answer is received like a message."""
         self._is_leaving = self._has_session
         path = f"/session?after={self._past.read}" if self._past.read else "/session"
         answer = await self._ask("POST", path, frame)
@@ -140,7 +140,7 @@ class RestLink(Link):
     async def _ask(
         self, method: str, path: str, body: bytes | None = None
     ) -> http_client.HttpAnswer:
-        """Ask; and once a session is had, again: nothing then is done twice.
+        """Send an HTTP request; within a session, repeat it after a failure, which is harmless.
 
         Raises:
             LinkBrokenError: There is no answer to be had.
@@ -175,7 +175,7 @@ class RestLink(Link):
 
     @abstractmethod
     async def _ask_for_more(self) -> None:
-        """Ask for messages until there are some, or the node wants to be asked again."""
+        """Request messages until some come, or until the node asks for a pause."""
 
     @final
     def _came(self, frame: bytes, up_to: int) -> None:
@@ -184,7 +184,7 @@ class RestLink(Link):
 
     @final
     def _take_refusal(self, answer: http_client.HttpAnswer) -> None:
-        """Note that the node gave no messages; while the session is closed it cannot.
+        """Record that the node delivered no messages; it cannot while the session is closed.
 
         Raises:
             LinkBrokenError: The session is not to be had by this link any more.
@@ -206,7 +206,7 @@ class RestLink(Link):
 
 
 class PollLink(RestLink):
-    """Asks by long polls: each says what was read."""
+    """A link that receives messages by long polling; each poll acknowledges the last ones."""
 
     __slots__ = ()
 
@@ -221,7 +221,7 @@ class PollLink(RestLink):
 
 
 class EventLink(RestLink):
-    """A link that receives messages as events, and acknowledges each part."""
+    """A link that receives messages as server-sent events, and acknowledges them in groups."""
 
     __slots__ = ("_acknowledged", "_failures", "_reader", "_stream")
 
@@ -277,7 +277,7 @@ class EventLink(RestLink):
             await stream.aclose()
 
     def _count_failure(self, why: str) -> None:
-        """Note that a stream broke; it is asked for again.
+        """Count a broken event stream, which is then requested again.
 
         Raises:
             LinkBrokenError: Again and again, and it brought nothing.
@@ -294,7 +294,7 @@ class EventLink(RestLink):
 
 
 class EventReader:
-    """Reads server-sent events as they come: the part of them that a node uses.
+    """Parser of server-sent events, for the part of the format that a node uses.
 
     Attributes:
         last: The id of the last event that came whole; None: none had one.
@@ -305,7 +305,7 @@ class EventReader:
         self._unread = bytearray()
 
     def take(self, part: bytes) -> list[bytes]:
-        """Return what the events said that are whole now, in order.
+        """Add received bytes; return the data of the events that are now complete, in order.
 
         Raises:
             BadMessageError: One is larger than any frame.
@@ -362,7 +362,7 @@ LINKS: Final[Mapping[str, type[PollLink | EventLink]]] = MappingProxyType(
 
 
 def link_of(context: StubContext) -> type[PollLink | EventLink]:
-    """Read from a profile how messages are to come.
+    """Read from a stub's profile how messages are received: by long polling or as events.
 
     Raises:
         StubOptionError: The profile says what the stub does not know.
@@ -381,7 +381,7 @@ def link_of(context: StubContext) -> type[PollLink | EventLink]:
 
 
 class RestWire(OwnWire):
-    """Our own form over requests.
+    """The wire form `protofly.v1` over HTTP requests.
 
     Args:
         context: Of the stub that speaks.

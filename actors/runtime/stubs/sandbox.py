@@ -1,4 +1,4 @@
-"""A sandbox: one MiniBUS and one component, under a supervisor of their own (BUS-15).
+"""A sandbox: one MiniBUS and one component, with a supervisor of their own (BUS-15).
 
 A failure stays inside: a component that crashes too often ends its sandbox, and nothing else.
 `Sandboxes` opens and closes the sandboxes of a runtime, for the loader.
@@ -32,16 +32,16 @@ from fsm.bus.listeners import ANY
 from specs.addresses.address import inbox_of
 
 STUB_INTENSITY: Final = Intensity(restarts=0)
-"""A stub is never restarted: its address names one life (STB-15)."""
+"""Restart limit of stubs: a stub never restarts, as its address names one instance (STB-15)."""
 
 
 ComponentMaker: TypeAlias = Callable[[MiniBusPort], Actor[Delivery]]
-"""Builds a component around its port, anew for each of its lives."""
+"""Function that makes a component around its port, again after each restart."""
 
 
 @attrs.frozen(slots=True)
 class Component:
-    """The one component of a sandbox.
+    """The component of a sandbox, and how it is made.
 
     Attributes:
         url: Its address, which is also the name of its sandbox.
@@ -142,7 +142,7 @@ class Sandboxes:
         self._counters = counters
 
     async def open(self, component: Component) -> ActorRef[Never]:
-        """Start a sandbox with its component, and return its reference.
+        """Start a sandbox with its component, and return a reference to the component.
 
         The component may send, and gets messages, before its `start` has returned.
 

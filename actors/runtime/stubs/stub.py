@@ -118,7 +118,7 @@ if TYPE_CHECKING:
 
 
 LOOPBACK: Final = "127.0.0.1"
-"""Default host at which P2P stubs listen: reachable from this machine only."""
+"""Default host on which P2P stubs listen: reachable from this machine only."""
 
 
 @attrs.frozen(slots=True)
@@ -161,15 +161,15 @@ class StubConfig:
 
 
 def _keep_nothing(_token: str, _is_anew: bool) -> None:  # noqa: FBT001 - of a callable
-    """Keep no token: in a runtime a stub outlives its sessions."""
+    """Store no session token; default of a stub context, for stubs that keep it in memory."""
 
 
 async def _forget(_token: str) -> None:
-    """Store no token."""
+    """Remove no stored token; default of a stub context."""
 
 
 def _guard_of_nobody() -> "LinkGuard":
-    """Return a guard with a new key that trusts nobody."""
+    """Return a link guard with a new key that trusts no other domain; default of a context."""
     from actors.runtime.link_guard import LinkGuard  # noqa: PLC0415 - see above
 
     return LinkGuard()
@@ -177,7 +177,7 @@ def _guard_of_nobody() -> "LinkGuard":
 
 @attrs.frozen(slots=True)
 class StubContext:
-    """All that a stub may use.
+    """Everything of the runtime that a stub may use.
 
     Attributes:
         url: Its own address.
@@ -236,17 +236,17 @@ class StubContext:
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]
-"""The function that a stub module exports as `activate` (STB-01, C-67).
+"""Function that a stub module exports as `activate`; it makes the stub (STB-01, C-67).
 
 The actor may take more message classes than `Delivery`, for its own tasks.
 """
 
 
 class PortHost(PortQueue):
-    """A host that runs the deferred effects of its core, which may wait."""
+    """Base of hosts whose cores queue effects, which the host then executes and may wait for."""
 
     async def perform(self) -> None:
-        """Run the deferred effects of the core, and those that follow from them."""
+        """Execute the queued effects of the core, and those that follow from them."""
         while self.due:
             waiting = self.due.popleft()()
             if waiting is not None:
@@ -254,7 +254,7 @@ class PortHost(PortQueue):
 
 
 def session_name(stub: str, number: int) -> str:
-    """Return the name of a session of a node stub, in its status events.
+    """Return the name of a session of a node stub, as its status events contain it.
 
     Args:
         stub: Address of the stub.
@@ -264,7 +264,7 @@ def session_name(stub: str, number: int) -> str:
 
 
 def status_event(context: StubContext, step: Step, sessions: int) -> Message:
-    """Return the status event of one step of a node stub's connection (STB-05).
+    """Return the status event for a transition of a node stub's connection (STB-05).
 
     Args:
         context: The context of the stub.
@@ -278,7 +278,7 @@ def status_event(context: StubContext, step: Step, sessions: int) -> Message:
 
 
 class StubConnection:
-    """The connection machine of one stub, for stubs without a core of their own.
+    """The connection state machine of a stub that has no core of its own.
 
     A new stub is `created`; its first step reports that.
     """
@@ -289,12 +289,12 @@ class StubConnection:
 
     @property
     def state(self) -> State | None:
-        """The state of the connection; None: no step was taken yet."""
+        """The state of the connection; None: no transition has happened yet."""
         state = self._entity.state
         return None if state is None else State(state)
 
     async def step(self, trigger: Trigger, why: str = "") -> None:
-        """Take a step, and report it to the runtime by a status event.
+        """Make a transition, and report it to the runtime by a status event.
 
         Args:
             trigger: What happened.

@@ -91,7 +91,7 @@ class TokenCommand(Credentials):
 
 
 async def _end_process(process: trio.Process) -> None:
-    """End a process that may still run."""
+    """Kill a process if it still runs."""
     process.kill()
     await process.wait()
     if process.stdout is not None:
@@ -99,7 +99,7 @@ async def _end_process(process: trio.Process) -> None:
 
 
 async def _first_line(process: trio.Process) -> str:
-    """Return the first line that a process writes; more is read and forgotten."""
+    """Return the first line that a process writes; further output is read and discarded."""
     kept = bytearray()
     if process.stdout is not None:
         async for part in process.stdout:
@@ -113,7 +113,7 @@ _REFUSALS: Final = frozenset({400, 401, 403})
 _OK: Final = 200
 _FORM: Final = "application/x-www-form-urlencoded"
 _MAX_REASON: Final = 200
-"""Characters of the endpoint's reason that are shown."""
+"""Maximum number of characters of the endpoint's reason that are logged."""
 
 
 def _read_url(text: str) -> ServerUrl:
@@ -127,7 +127,7 @@ def _read_url(text: str) -> ServerUrl:
 
 
 def _secret(given: PathInput | None) -> str | Path | None:
-    """Return a secret, which a text is itself; anything else is the path of its file."""
+    """Return a secret: the text itself, or the content of the file at a path."""
     return given if isinstance(given, str) else as_path_or_none(given)
 
 
@@ -173,7 +173,7 @@ class OAuthCredentials(Credentials):
         return _read_url(self.url)
 
     def check(self) -> None:
-        """Read the files, to be sure of them; blocks.
+        """Read the files, so that errors in them are found early; blocks.
 
         Raises:
             CredentialsError: One cannot be used.
@@ -204,7 +204,7 @@ class OAuthCredentials(Credentials):
         return token
 
     def _request(self) -> tuple[dict[str, str], dict[str, str], list[Json]]:
-        """Return headers and form of the request, and the secrets in them; blocks."""
+        """Return headers and form of the token request, and the secrets in them; blocks."""
         headers, form = {"content-type": _FORM}, {"grant_type": "client_credentials"}
         if self.refresh is not None:
             token = read_secret(self.refresh, "refresh token")
@@ -254,7 +254,7 @@ def _replace(path: Path, text: str) -> None:
 
 
 def _read_issued(url: str, answer: HttpAnswer, secrets: Iterable[Json]) -> JsonObject:
-    """Return what an endpoint issues, or raise its refusal without these secrets."""
+    """Return the tokens in an endpoint's answer, or raise its refusal with secrets removed."""
     try:
         said = answer.json()
     except HttpError:

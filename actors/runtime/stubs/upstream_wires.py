@@ -1,4 +1,4 @@
-"""Common parts of the wires of both forms of upstream's nodes (protocol page 11).
+"""Common parts of the two wire forms of upstream's nodes (protocol page 11).
 
 A message is a frame. A node is spoken to as its own stubs spell: `runtime://`, `via` as
 one address, changes of lists as splices. Ids and the name of a path's list differ from node to
@@ -105,7 +105,7 @@ _DISCONNECT: Final = "disconnect"
 
 
 class PlainWire(LegacyWire):
-    """A wire whose dialler has the session of the runtime that it names."""
+    """Upstream's plain wire form: the link belongs to the runtime that it names."""
 
     def __init__(self, context: StubContext, dialect: Dialect) -> None:
         super().__init__(context, dialect)
@@ -144,7 +144,7 @@ _MANAGER: Final = "mn:/session"
 
 
 class SessionWire(LegacyWire):
-    """A link has a session once the node says so; the token brings it back."""
+    """Upstream's wire form with sessions: the node grants one, and a token resumes it."""
 
     def __init__(self, context: StubContext, dialect: Dialect) -> None:
         super().__init__(context, dialect)
@@ -181,7 +181,7 @@ class SessionWire(LegacyWire):
         return (answer or nothing,)
 
     def _read_answer(self, raw: JsonObject) -> SessionAnswered | None:
-        """Read an answer of the session manager; None: it is unrequested or no answer."""
+        """Read an answer of the session manager; None: not an answer, or not to a request here."""
         id_, body = raw.get("id"), raw.get("body")
         if not isinstance(id_, int) or not isinstance(body, dict):
             return None

@@ -1,4 +1,4 @@
-"""The wire protocol between a node stub and its node, and its normal form `protofly.v1`.
+"""Wire protocols between a node stub and its node; the normal form is `protofly.v1`.
 
 A wire is made for one link. It dials, writes session controls, and converts messages to frames
 and back; `fsm.session.stub_client` decides when, alike for every form. In the normal
@@ -77,17 +77,13 @@ def _join_words(words: Mapping[str, object] | tuple[str, ...]) -> str:
 
 
 Stated: TypeAlias = session.StatementGiven | session.SessionGranted
-"""What the domain of the node states of the runtime, not verified yet; and the domain's keys."""
+"""Unverified statement of the node's domain about the runtime, and the domain's keys."""
 
 Item: TypeAlias = Message | BadLine | SessionAnswered | bytes | Stated | tuple[Message]
-"""What a frame brings: a message for the runtime, or a line that is none; an answer of the session
-manager, after what it states; the line that answers a request of it; an answer without a request.
-"""
+"""Content of a frame: a message, an invalid line, or an answer of the session manager."""
 
 Asked: TypeAlias = bytes | SessionAnswered | None
-"""The form of a session control: a line to write; an answer without the node; or None: the link
-itself is asked for a sign of life.
-"""
+"""Form of a session control: a line to write; an answer made here; None: the link is closed."""
 
 
 class NodeWire(ABC):
@@ -138,7 +134,7 @@ class NodeWire(ABC):
 
     @abstractmethod
     def frames(self, lines: Iterable[bytes]) -> Iterable[bytes]:
-        """Return frames with these lines, in order."""
+        """Return the frames that contain these lines, in order."""
 
 
 WireMaker: TypeAlias = Callable[[], NodeWire]
@@ -169,7 +165,7 @@ class OwnWire(NodeWire):
     def _params(
         self, method: SessionMethod, token: str | None, challenge: str | None
     ) -> session.SessionParams:
-        """Show the key, and prove it once there is a challenge."""
+        """Return session parameters with the runtime's key, and its proof after a challenge."""
         config, key = self._config, None if self._identity is None else self._identity.key
         if key is None or method not in {SessionMethod.OPEN, SessionMethod.REOPEN}:
             return session.SessionParams(config.runtime, token)
@@ -216,7 +212,7 @@ class OwnWire(NodeWire):
 
 
 def _read_grant(method: SessionMethod, answer: Message) -> Iterator[Item]:
-    """Read a session control that the node has obeyed: the session and statement that it brings."""
+    """Read a granted session control: the session and the statement that it contains."""
     is_renewed = method is SessionMethod.RENEW
     stated = _value(answer, session.StatementGiven) if is_renewed else None
     granted = None if is_renewed else _value(answer, session.SessionGranted)
@@ -249,7 +245,7 @@ Value = TypeVar("Value", bound=attrs.AttrsInstance)
 
 
 def _value(answer: Message, kind: type[Value]) -> Value | None:
-    """Return the value of an answer as one of a class; None: it is none."""
+    """Return the value of an answer as an instance of a class; None: it is of another form."""
     value = answer.body.get("value")
     if not isinstance(value, dict):
         return None

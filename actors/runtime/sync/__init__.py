@@ -1,1 +1,1 @@
-"""The sync manager: reporters and observers meet through it."""
+"""The sync manager: it connects the reporters and the observers of data objects."""

@@ -135,7 +135,7 @@ class ReportedChildren:
         self._children = ChildSet()
 
     def open(self, created: bodies.DataObject, listener: ActorRef[Delivery]) -> None:
-        """Start to keep the children of the object, beginning with its present ones."""
+        """Start to maintain the children of the object, beginning with its present ones."""
         if created.children_objects is not None:
             present = created.children_objects.get(RESOURCES)
             self._children.become(children_in(present if isinstance(present, dict) else None))
@@ -148,7 +148,7 @@ class ReportedChildren:
             self._bus.unfollow(address, created.reporter)
 
     def close(self, listener: ActorRef[Delivery]) -> None:
-        """Stop to keep the children, as the object is gone. Idempotent."""
+        """Stop to maintain the children, as the object was deleted. Idempotent."""
         reporter, self.reporter = self.reporter, None
         for address in self._addresses:
             if reporter is not None:
@@ -156,7 +156,7 @@ class ReportedChildren:
             self._bus.close_address(address, listener)
 
     def with_children(self, snapshot: bodies.DataObject) -> bodies.DataObject:
-        """Return the whole object with its children, if there is room.
+        """Return the whole object with its children, if a message has space for them.
 
         An observer without them detects the difference by their digest, and reads the object again.
         """
@@ -256,7 +256,7 @@ class ReportedChildren:
             self._bus.deliver(message, reporter)
 
     def send_sign(self) -> None:
-        """Send the digest of the children to the observers."""
+        """Send the observers a checksum of the children, by which they notice lost changes."""
         sign = write_body(self._children.sign)
         for address in self._addresses:
             self._out.post(self._out.request(MessageType.UPDATE, address, sign, self._url))

@@ -138,12 +138,12 @@ class SyncManager(Actor[SyncMessage]):
         self.spawn(self._run, job)
 
     async def _run(self, job: Job) -> None:
-        """Run a job in a task; then end components that must end, and set the timer."""
+        """Run a job in a task; then remove components that have left, and set the timer."""
         await job()
         self._progress()
 
     def _progress(self) -> None:
-        """End components that must end, and set the timer, after a task has changed the tables."""
+        """After a task has changed the tables, remove components that have left; set the timer."""
         if self._leaving:
             self._end_due()
         self.wake()
@@ -154,7 +154,7 @@ class SyncManager(Actor[SyncMessage]):
         return self._reported.reporters | self._observed.observers
 
     def _end_due(self) -> None:
-        """End the objects of leaving components, and answer the calls that wait for their end."""
+        """End the objects of leaving components, and complete the calls that wait for that."""
         gone = {who for who, _ in self._leaving}
         everybody = self._busy if None in gone else set[str]()
         for component in sorted(everybody.union(filter(None, gone))):
@@ -232,7 +232,7 @@ class SyncManager(Actor[SyncMessage]):
                 raise BadMessageError("a sync manager does not do this")
 
     async def _answer_schema(self, request: Message, address: str) -> None:
-        """Answer the request for a data schema, of a future reporter."""
+        """Answer a request for a data schema from a hyperty that is about to report an object."""
         try:
             schema = await find_schema(self._catalogue, address)
         except SchemaRefusedError as exc:

@@ -35,22 +35,22 @@ from transports.bodies import write_body
 _log = get_logger("actors.runtime")
 
 _BY_ROUTERS: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
-"""Answers of routers in the place of the receiver."""
+"""Codes that routers answer in the place of the receiver."""
 
 _LATER: Final = (_BY_ROUTERS - {Code.BAD_BACKEND}) | {Code.NOT_FOUND}
-"""Answers after which a request is repeated: the reporter may not be back yet."""
+"""Codes after which a request is repeated: the reporter may not be back yet."""
 
 _NOT_BY_LINK: Final = _BY_ROUTERS | {Code.UNAUTHENTICATED}
-"""Answers by a link after which the request is sent by the node, too."""
+"""Codes of answers by a link after which the request is also sent by the node."""
 
 _LEFT: Final = "the observer left before it was subscribed"
 
 Reporter: TypeAlias = Callable[[str], str | None]
-"""Returns the local reporter of an object; None: there is none."""
+"""Function that returns the local reporter of an object; None: it is reported elsewhere."""
 
 
 def _is_decided(answer: Message) -> bool:
-    """Return whether the reporter's end has decided; if not, another route may be tried."""
+    """Return whether an answer is the reporter's decision; if not, another route may be tried."""
     return answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN
 
 
@@ -145,7 +145,7 @@ class Observed:
         self._out.spawn(partial(self._open if is_first else self._join, request, body))
 
     def _follow(self, observer: str) -> None:
-        """Deliver the events of the object to an observer.
+        """Deliver the events of the object to an observer from now on.
 
         Its reporter gets events of its children anyway, before all others.
         """
@@ -193,7 +193,7 @@ class Observed:
         self.answer(request, answer, link)
 
     async def _ask_for(self, observer: str, version: int | None) -> tuple[Message, str | None]:
-        """Subscribe for one observer by the route in use; return the answer, and the used link.
+        """Subscribe for one observer by the route in use; return the answer and the link used.
 
         Args:
             observer: Address of the observer.
@@ -209,7 +209,7 @@ class Observed:
         return await self._bus.request(request), None
 
     def _request_for(self, kind: MessageType, observer: str, version: int | None = None) -> Message:
-        """Return a request for an observer; a subscription is renewed by this runtime."""
+        """Return the subscription request for an observer; this runtime sends renewals."""
         renews = True if kind is MessageType.SUBSCRIBE else None
         body = write_body(bodies.Subscription(observer, renews=renews, version=version))
         return self._out.request(kind, f"{self._url}/{child.SUBSCRIPTION}", body)
@@ -273,7 +273,7 @@ class Observed:
             self._table.watches.watch(self._url, link or barred, is_wanted=is_wanted)
 
     def _admit(self, observer: str) -> None:
-        """Deliver the object to an observer, and to no observer before its admission (I-D9)."""
+        """Deliver the object to an observer once it is admitted, not before (I-D9)."""
         for other, number in self.asking:
             if self.observers.get(other) == number:
                 self._unfollow(other)
@@ -283,7 +283,7 @@ class Observed:
     # --- again --------------------------------------------------------------------------
 
     async def renew_once(self) -> None:
-        """Renew path and subscriptions, unless a task is doing so."""
+        """Renew route and subscriptions at the node, unless a task is doing so already."""
         if self._is_renewed:
             return
         self._is_renewed = True
@@ -293,7 +293,7 @@ class Observed:
             self._is_renewed = False
 
     async def renew(self) -> None:
-        """Set the path again, and subscribe again for all local observers.
+        """Set the route at the node again, and subscribe again for all local observers.
 
         The node has forgotten both. Messages may be lost, and the reporter's runtime may come back
         later than this one: the requests are repeated several times at once, and then now and
@@ -318,7 +318,7 @@ class Observed:
                 self._out.spawn(self._renew_until_known)
 
     async def _renew_until_known(self) -> None:
-        """Renew path and subscriptions until this succeeds or a link serves the observers."""
+        """Renew route and subscriptions until this succeeds, or a link serves the observers."""
         while self._is_lost:
             await trio.sleep(REPEAT_LAST)
             if self.is_closing:
@@ -350,7 +350,7 @@ class Observed:
     # --- end ----------------------------------------------------------------------------
 
     def begin_leaving(self, observer: str, request: Message | None) -> None:
-        """Remove an observer, notify the reporter's end, and then answer the request."""
+        """Remove an observer, notify the reporter's runtime, and then answer the request."""
         self._remove_observer(observer)
         self.leaving.add(observer)
         self._out.spawn(partial(self._leave, observer, request))
@@ -389,7 +389,7 @@ class Observed:
         return await self._bus.request(self._request_for(MessageType.UNSUBSCRIBE, observer))
 
     def close_if_left(self, request: Message | None = None) -> None:
-        """Remove the path, once, if no observer remains; then answer the request."""
+        """Remove the route, once, if no observer remains; then answer the request."""
         if not self.observers and not self.is_closing:
             self.is_closing = True
             self._out.spawn(partial(self._close, request))
@@ -447,13 +447,13 @@ class Observed:
     # --- the path at a node, and moves ----------------------------------------------------
 
     async def _set_path(self) -> Message:
-        """Let the node deliver the events of the object and of its children here (M-37)."""
+        """Let the node deliver the events of the object and its children to this runtime (M-37)."""
         self._has_path = True
         addresses = child.published_addresses(self._url)
         return await self._request_path(MessageType.SUBSCRIBE, addresses)
 
     async def _remove_path(self) -> None:
-        """Remove the path at the node, if one was set (M-44).
+        """Remove the route at the node, if one was set (M-44).
 
         The path of the children stays as long as the object is reported here.
         """
@@ -473,7 +473,7 @@ class Observed:
         return await self._bus.request(self._out.request(kind, to, body))
 
     def _set_event_link(self, link: str | None) -> None:
-        """Accept changes by a link, before the subscription (SYN-06); None: by no link."""
+        """Accept changes from a link, before the subscription (SYN-06); None: from no link."""
         for address in child.published_addresses(self._url):
             self._bus.set_event_link(address, link)
 
@@ -488,7 +488,7 @@ class Observed:
         self._out.spawn(partial(self._run_move, link))
 
     async def _run_move(self, link: str | None) -> None:
-        """Change the route; ignore the result if the object was closed meanwhile."""
+        """Change the route of an object's events; ignore the result if it was closed meanwhile."""
         if link is None:
             how = Moving.DONE
             await self.renew()
@@ -523,7 +523,7 @@ class Observed:
 
 
 class ObservedObjects:
-    """The observers' end of every object observed here.
+    """All objects that components of this runtime observe.
 
     Args:
         out: The output of the sync manager.
@@ -564,12 +564,12 @@ class ObservedObjects:
                 self.out.spawn(partial(self.objects[url].renew_lease, observer))
 
     def _on_link(self, url: str, link: str | None) -> None:
-        """Record the new link to the reporter of an object, or that there is none."""
+        """Record the new link to the reporter of an object; None: the link has ended."""
         if url in self.objects:
             self.objects[url].route.link_is(link)
 
     def renew_paths(self, domain: str) -> None:
-        """Set the paths again that the node of a domain has forgotten."""
+        """Set the routes again that the node of a domain has lost."""
         for url, each in self.objects.items():
             is_affected = self.out.node_for(url) == domain and not each.is_closing
             if is_affected and each.route.used is None:
@@ -588,7 +588,7 @@ class ObservedObjects:
             self.admit(request, body)
 
     def admit(self, request: Message, body: bodies.Observe) -> None:
-        """Observe an object that is not being closed."""
+        """Start to observe an object that is not being closed."""
         url, is_first = body.resource, body.resource not in self.objects
         if is_first:
             self.objects[url] = Observed(self, url)

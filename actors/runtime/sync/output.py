@@ -36,10 +36,10 @@ NOTHING_STORED: Final = "nothing of that is stored"
 
 
 Job: TypeAlias = Callable[[], Awaitable[object]]
-"""Work for a task; its result is ignored."""
+"""Function to run in a task; its result is ignored."""
 
 Spawn: TypeAlias = Callable[[Job], None]
-"""Runs work in a task of the sync manager."""
+"""Function that runs a job in a task of the sync manager."""
 
 
 class SyncOutput:
@@ -79,7 +79,7 @@ class SyncOutput:
         return trio.current_time(), self.config.entropy(1)[0] / 255
 
     def node_for(self, url: str) -> str:
-        """Return the domain whose node gets the path to an object (C-49).
+        """Return the domain at whose node the route to an object is set (C-49).
 
         In the triangle the domain of the object, whose node fans out; in the trapezoid the own
         domain, whose node subscribes at the other.
@@ -112,11 +112,11 @@ class SyncOutput:
         self.post(reply_to(request, code, body), request)
 
     def refuse(self, request: Message, code: int, why: str) -> None:
-        """Refuse a request, at the time of `answer`."""
+        """Refuse a request; a refusal about a stored object waits for the disk as `answer` does."""
         self.post(refuse(request, code, why), request)
 
     def post(self, message: Message, about: Message | None = None) -> None:
-        """Send a message, at the time of `answer`."""
+        """Send a message; one about a stored object waits for the disk as `answer` does."""
         if self.gate.holds(about or message, message):
             self.gate.hold(lambda: self.bus.send(self._renumber(message)))
         else:
@@ -125,7 +125,7 @@ class SyncOutput:
     def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
-        """Send a message to all observers of an object, at the time of `answer`.
+        """Send a message to all observers of an object; it waits for the disk as `answer` does.
 
         Args:
             message: The message.
@@ -148,7 +148,7 @@ class SyncOutput:
         return attrs.evolve(message, id=self.ids.next(message.from_))
 
     def when_stored(self, url: str, act: Callable[[], None]) -> None:
-        """Call `act` once all changes of an object are on disk; at once, if they are."""
+        """Call a function once all changes of an object are on disk; at once, if they are."""
         if url in self.gate.dirty:
             self.gate.hold(act)
         else:
@@ -159,7 +159,7 @@ class SyncOutput:
         self.tracer.record(MANAGER, fact)
 
     def row(self, row: RowChanged) -> None:
-        """Trace that a row of a table changed."""
+        """Trace that an entry of a table changed."""
         if self.tracer.hops:
             self.tracer.row(MANAGER, row)
 
@@ -220,7 +220,7 @@ class LinkWatches:
         return await self._registry.find_link(entity, _UNKNOWN, is_wanted=False)
 
     async def speaks_for(self, link: str, part: str, entity: str) -> bool:
-        """Return whether a part of the runtime at a link's other end speaks for an entity.
+        """Return whether a component at a link's other end may send for an entity.
 
         False if the registry does not answer in time.
 

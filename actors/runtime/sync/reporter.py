@@ -59,13 +59,13 @@ _NO_OBJECT: Final = "no such object"
 _CLOSED: Final = "the runtime has closed"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
 _LOST: Final = frozenset({Code.FORBIDDEN, Code.CONFLICT})
-"""Answers of a node that mean that the address has another owner now."""
+"""Codes of a node that mean that the address has another owner now."""
 
 _VERIFIED: Final = {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.READ}
 
 
 class Renewal:
-    """Claims one object at a node again, and sets its paths, until the node has accepted all.
+    """Claims one object at a node again, and sets its routes, until the node has accepted all.
 
     Args:
         url: Address of the object.
@@ -112,7 +112,7 @@ class Renewal:
         self._again.set()
 
     async def _ask_in_turn(self) -> Message | None:
-        """Claim the object once, with a permit; None: the object is deleted."""
+        """Claim the object once, when a permit is free; None: the object is deleted."""
         async with self._permits:
             if self._is_ended:
                 return None
@@ -121,7 +121,7 @@ class Renewal:
 
 
 class Report:
-    """One object that is reported here: the port of its core, and the requests about it.
+    """One object that this runtime reports: port of its core, and requests about it.
 
     Args:
         objects: All objects that are reported here.
@@ -244,14 +244,14 @@ class Report:
             self._out.answer(self._deletion, Code.OK)
 
     def rest(self, by: str) -> bool:
-        """Record that a reporter is away; return whether its object is stored, and so stays."""
+        """Record that a reporter is away; return whether its object is stored, and so continues."""
         if not self.is_stored or self.reporter != by:
             return False
         self.is_resting = True
         return True
 
     def is_meant(self, by: str, body: bodies.Resume) -> bool:
-        """Return whether a request to resume is for this object of the reporter.
+        """Return whether a request to resume names this object of the reporter.
 
         Without a schema, the request is for all objects; with one, for that of the same name.
         """
@@ -275,7 +275,7 @@ class Report:
     # --- requests -----------------------------------------------------------------------------
 
     def is_stuck(self, request: Message) -> bool:
-        """Refuse a request that cannot be stored now; return whether it was refused."""
+        """Refuse a request whose change cannot be stored now; return whether it was refused."""
         is_stuck = self.is_stored and self._out.gate.is_broken
         if is_stuck and request.is_request:
             # Without the gate, as a refusal need not wait for the disk.
@@ -401,7 +401,7 @@ class Report:
             self._out.answer(request, Code.OK, value=self.shown())
 
     def shown(self) -> JsonObject:
-        """Return the whole object with its children."""
+        """Return the whole object with its children, as observers get it."""
         return write_body(self.children.with_children(self.core.snapshot))
 
     def _read_attribute(self, request: Message) -> None:
@@ -430,7 +430,7 @@ class Report:
     # --- the port of the routes ---------------------------------------------------------------
 
     def add_link(self, link: str) -> None:
-        """Publish the object by a link, too."""
+        """Publish changes of the object also by a link."""
         for each in child.published_addresses(self._url):
             self._bus.add_link(each, link)
 
@@ -440,18 +440,18 @@ class Report:
             self._bus.remove_link(each, link)
 
     def set_reached(self, *, is_all: bool) -> None:
-        """Send changes of children to the node, unless links reach all observers."""
+        """Note whether links reach all observers; if not, changes of children go to the node."""
         for each in child.children_addresses(self._url):
             self._bus.set_child_path(each, Elsewhere.NOWHERE if is_all else Elsewhere.BY_NODE)
 
     # --- the port of the core -----------------------------------------------------------------
 
     def step(self, step: Step) -> None:
-        """Trace a step."""
+        """Trace a transition of a state machine of the object."""
         self._out.tracer.step(output.MANAGER, step)
 
     def row(self, row: RowChanged) -> None:
-        """Trace a row; notify the reporter that an observer has joined or left (M-53)."""
+        """Trace a change of the observers, and notify the reporter of it (M-53)."""
         self._out.row(row)
         if row.table == _OBSERVERS and self._has_list and not self.core.is_deleted:
             self._list_version += 1
@@ -470,7 +470,7 @@ class Report:
                 self.is_resting = False
 
     def written(self, snapshot: bodies.DataObject) -> None:
-        """Trace a new version, for a stored object once it is on disk."""
+        """Trace a new version of the object, for a stored object once it is on disk."""
         digest = value_digest(snapshot.data) if self._out.tracer.hops else None
         self._trace(Op.WRITE, snapshot.version, digest)
 
@@ -486,7 +486,7 @@ class Report:
         self.repeat(change)
 
     def repeat(self, change: bodies.Change) -> None:
-        """Send a change to all observers."""
+        """Send a change to all observers again."""
         runtimes = frozenset(self.core.runtimes)
         # Also after the last observer has left: the node then knows that none is left (SC-32).
         if runtimes or self._was_observed:
@@ -499,11 +499,11 @@ class Report:
         self._out.publish(message, runtimes, self.routes.direct)
 
     def ask(self, request: Message, observer: str, question: int) -> None:
-        """Ask the reporter in a task."""
+        """Ask the reporter about an observer in a task."""
         self._out.spawn(partial(self._ask, request, observer, question))
 
     async def _ask(self, waiting: Message, observer: str, question: int) -> None:
-        """Forward the subscription of an observer to the reporter, and take its decision (M-39)."""
+        """Forward an observer's subscription to the reporter, and apply its decision (M-39)."""
         wrapped = bodies.Wrapped(waiting.id, MessageType.SUBSCRIBE, observer, self._url)
         body = write_body(bodies.Forward(wrapped))
         # The id is made when the request is sent, as the order of tasks is random (I-T7).
@@ -520,7 +520,7 @@ class Report:
     def grant(
         self, requests: Sequence[Message], terms: JsonObject, *, is_whole: bool = True
     ) -> None:
-        """Grant subscriptions; the answers have the whole object, unless the observer has it."""
+        """Grant subscriptions; the answers contain the whole object, unless the observer has it."""
         if is_whole:
             now, self._was_observed = trio.current_time(), True
             self._objects.repeats.observed(self._url, now)
@@ -530,7 +530,7 @@ class Report:
             self._out.answer(request, Code.OK, **terms)
 
     def deny(self, requests: Sequence[Message], code: Code, why: str) -> None:
-        """Refuse subscriptions."""
+        """Refuse subscriptions of observers."""
         for request in requests:
             self._out.refuse(request, code, why)
 
@@ -544,7 +544,7 @@ class Report:
         )
 
     def relay(self, requests: Sequence[Message], observer: str, code: int, why: str) -> None:
-        """Answer all requests to invite the observer."""
+        """Answer all requests to invite an observer with its answer."""
         more = {"description": why} if why else {}
         for request in requests:
             self._out.answer(request, output.code_in_use(code), source=observer, **more)
@@ -579,7 +579,7 @@ class Report:
             self._spread(MessageType.DELETE, {}, sender, frozenset(runtimes))
 
     def vacate(self) -> None:
-        """Remove the object in a task."""
+        """Remove the object in a task, as its address belongs to another owner."""
         self._out.spawn(self.remove)
 
 
@@ -599,7 +599,7 @@ def _refusal_in(answer: Message) -> str:
 
 
 class ReportedObjects:
-    """The reporter's end of every object created here.
+    """All objects that components of this runtime report.
 
     Invitations are posted, not awaited, so that each provisional answer is seen.
 
@@ -754,7 +754,7 @@ class ReportedObjects:
             report.delete(report.reporter)
 
     async def _allocate(self, scheme: str) -> str | Refused:
-        """Return an address for a new object, with its paths (SYN-02)."""
+        """Return a new address for an object, after setting its routes at the node (SYN-02)."""
         try:
             (url,) = await self._allocation.allocate(scheme, 1)
         except AllocationError as error:
@@ -772,7 +772,7 @@ class ReportedObjects:
         )
 
     async def set_paths(self, kind: MessageType, paths: tuple[str, ...]) -> Message:
-        """Set or remove paths of objects at the node; return its answer."""
+        """Set or remove the routes to objects at the node; return its answer."""
         body = write_body(Path(paths, self.out.runtime))
         to = address.subscription_manager(self.out.domain)
         return await self.out.bus.request(self.out.request(kind, to, body))
@@ -784,7 +784,7 @@ class ReportedObjects:
             await self._allocation.free((url,))
 
     def renew_paths(self, domain: str, done: Reply[None]) -> None:
-        """Claim the objects again, and set their paths, at a node that has lost its state."""
+        """Claim the objects again, and set their routes, at a node that has lost its state."""
         reports = [*self.reports.values()] if domain == self.out.domain else []
         self.out.spawn(partial(self._renew_all, reports, done))
 
@@ -797,7 +797,7 @@ class ReportedObjects:
     # --- stored objects -----------------------------------------------------------------------
 
     def _restore(self, kept: stored.ObjectKept) -> None:
-        """Serve a stored object, whose reporter is away."""
+        """Answer requests to a stored object while its reporter is away."""
         url, rest = kept.url, self.out.gate.rest
         guests, observers = rest.rows(stored.GuestKept, url), rest.rows(stored.ObserverKept, url)
         allowed = tuple(each.guest for each in guests if each.may)
@@ -885,7 +885,7 @@ class ReportedObjects:
     def act(
         self, request: Message, url: str, act: Callable[[ReportedObject], Refused | None]
     ) -> None:
-        """Call `act` on the core of an object for its reporter, and answer the request."""
+        """Call a method of an object's core for its reporter, and answer the request."""
         report = self._find_writable(request, url)
         if report is not None:
             before = report.core.snapshot.version
@@ -951,6 +951,6 @@ class ReportedObjects:
                 report.delete(reporter)
 
     def end_all(self) -> None:
-        """End all subscriptions and invitations without a message."""
+        """End all subscriptions and invitations without sending messages."""
         for report in self.reports.values():
             report.core.end_all()

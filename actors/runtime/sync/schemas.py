@@ -18,11 +18,11 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 
 _SCHEMES: Final = {"communication": "comm", "context": "ctxt"}
-"""Schemes that differ from the name of the schema (ADR-02)."""
+"""Schemes whose objects' schema has another name (ADR-02)."""
 
 
 _LINKS: Final = "connection"
-"""The scheme of the objects that describe links; parts of a runtime report them."""
+"""Scheme of the objects that describe direct links; components of a runtime report them."""
 
 _NOT_OF_OBJECTS: Final = NO_OBJECT_SCHEMES | {_LINKS}
 
@@ -80,7 +80,7 @@ async def find_schema(catalogue: Catalogue | None, address: str) -> JsonObject |
 
 @cache
 def _read_shipped() -> dict[str, JsonObject]:
-    """Return the shipped schemas, by name."""
+    """Return the shipped JSON Schemas, by name."""
     return {path.stem: _object(json.loads(path.read_text())) for path in _SHIPPED.glob("*.json")}
 
 
