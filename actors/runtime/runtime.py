@@ -95,7 +95,7 @@ class _Deployment:
 
 @final
 class Runtime:
-    """A runtime; it owns what its components share. `open_runtime` makes it.
+    """A runtime, which owns what its components share; `open_runtime` makes one.
 
     Args:
         config: Its configuration.

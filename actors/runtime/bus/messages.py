@@ -103,7 +103,7 @@ class Listener(Protocol):
         """True if the listener has ended and never takes messages again."""
 
     def try_tell(self, message: Delivery) -> bool:
-        """Put a message into the receiver's mailbox if it has space; return whether it had."""
+        """Put a message into the receiver's mailbox; return False if the mailbox is full."""
 
 
 @attrs.define(eq=False)

@@ -603,7 +603,7 @@ class Writes:
             self._waits[number] = self.version
 
     async def _managed_version(self) -> Json:
-        """Return the published version from the sync manager, which may have to wait for the disk."""
+        """Return the version published by the sync manager, which may wait for the disk first."""
         undecided = {Code.TIMEOUT, Code.UNAVAILABLE}
         with suppress(ActorStoppedError):
             answer = await self._participant.ask(self.url, MessageType.READ, {})

@@ -103,7 +103,7 @@ class ObservedObject:
 
     @property
     def is_gone(self) -> bool:
-        """True if no change will follow: the object is deleted, or must not be observed any more."""
+        """True if no change will follow: the object is deleted, or may not be observed now."""
         return self._end is not None
 
     def changes(self) -> "Changes":

@@ -484,7 +484,7 @@ class Participant:
         del self._observed[url]
 
     def pass_snapshot(self, message: Message) -> None:
-        """Pass on a whole object that the sync manager sends again; drop it if nobody watches it.
+        """Pass on a whole object that the sync manager sends again; drop one that nobody watches.
 
         Raises:
             BadMessageError: The message names no object.

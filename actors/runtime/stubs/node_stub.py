@@ -549,7 +549,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
         self._link.message(line)
 
     def _give_up(self, message: Message, code: Code, why: str) -> None:
-        """Drop a message that cannot be encoded, and answer it if it is a request."""
+        """Drop a message that cannot be encoded; answer a request."""
         # The replacement takes the position of the message, as others of its pair wait behind it.
         later, self.due = self.due, deque()
         self._core.forget(message)
