@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from actors.kit.counters import Drop as Drop
     from actors.kit.counters import DropLedger as DropLedger
     from actors.kit.errors import ActorStoppedError as ActorStoppedError
+    from actors.kit.errors import NotTrioError as NotTrioError
     from actors.kit.errors import RestartLimitError as RestartLimitError
     from actors.kit.errors import TraceDirectoryError as TraceDirectoryError
     from actors.kit.http_client import HttpError as HttpError
@@ -195,7 +196,12 @@ _PLACES: Final = MappingProxyType(
         "actors.kit.back_ends.ice": ("IceFileError", "IcePlan", "ListedServer", "read_ice"),
         "actors.kit.back_ends.requests": ("BackEndError",),
         "actors.kit.counters": ("Drop", "DropLedger"),
-        "actors.kit.errors": ("ActorStoppedError", "RestartLimitError", "TraceDirectoryError"),
+        "actors.kit.errors": (
+            "ActorStoppedError",
+            "NotTrioError",
+            "RestartLimitError",
+            "TraceDirectoryError",
+        ),
         "actors.kit.http_client": ("HttpError", "HttpUrlError", "PlainUrlError", "ServerUrl"),
         "actors.kit.ids": ("IdSource",),
         "actors.kit.trace_file": ("open_trace",),

@@ -11,7 +11,14 @@ from actors.kit.ids import clock_offset, fresh_ids
 from actors.node import app as node_app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
-from actors.resources import Trace, bare_error, check_resources, open_network, open_tracer
+from actors.resources import (
+    Trace,
+    bare_error,
+    check_resources,
+    check_trio,
+    open_network,
+    open_tracer,
+)
 from specs.addresses.address import domain_name
 from transports.link import Network
 
@@ -64,6 +71,7 @@ def open_node(
 async def _open_node(
     config: NodeConfig, network: Network | None, trace: Trace
 ) -> AsyncIterator[Node]:
+    check_trio()
     domain_name(config.domain)
     dialled = (domain.url for domain in config.foreign.domains.values())
     check_plain(dialled, network, insecure=config.insecure)

@@ -21,6 +21,7 @@ from actors.resources import (
     bare_error,
     check_dialled,
     check_resources,
+    check_trio,
     open_network,
     open_tracer,
 )
@@ -490,6 +491,7 @@ def open_runtime(
 async def _open(
     config: RuntimeConfig, network: Network | None, trace: Trace
 ) -> AsyncIterator[Runtime]:
+    check_trio()
     domain_name(config.domain)
     runtime_name(config.name)
     if network is None:

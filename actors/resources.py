@@ -8,7 +8,10 @@ from pathlib import Path
 from types import NoneType
 from typing import TypeAlias
 
+import trio
+
 from actors.kit.arguments import PathInput, check_type
+from actors.kit.errors import NotTrioError
 from actors.kit.trace import NULL_TRACER, Tracer
 from specs.errors import BadUrlError
 from transports.link import Network
@@ -97,6 +100,16 @@ def bare_error() -> Iterator[None]:
                 raise
             error = error.exceptions[0]
         raise error from error.__cause__
+
+
+def check_trio() -> None:
+    """Refuse a coroutine of another loop than Trio's.
+
+    Raises:
+        NotTrioError: The caller does not run under Trio.
+    """
+    if not trio.lowlevel.in_trio_run():
+        raise NotTrioError
 
 
 def check_resources(network: Network | None, trace: Trace) -> None:

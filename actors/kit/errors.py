@@ -27,6 +27,17 @@ class NameTakenError(ProtoflyError):
         self.name = name
 
 
+@final
+class NotTrioError(ProtoflyError, RuntimeError, public=True):
+    """A node or runtime is opened by a coroutine that does not run on Trio."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this coroutine does not run on Trio: start the program by trio.run, or, in a program "
+            "on asyncio, take open_node and open_runtime of actors.aio"
+        )
+
+
 class PartEndedError(ProtoflyError):
     """The part that an actor stands for has ended, which is logged without a traceback.
 

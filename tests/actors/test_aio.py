@@ -1,0 +1,205 @@
+"""Runtimes and nodes in a program on asyncio."""
+
+import asyncio
+import threading
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+import actors
+from actors import aio
+from actors.aio import TrioThread
+
+HANGS = 60
+
+
+def run(main):
+    async def bounded():
+        async with asyncio.timeout(HANGS):
+            return await main()
+
+    before = threading.active_count()
+    try:
+        return asyncio.run(bounded())
+    finally:
+        assert threading.active_count() == before, "a thread has outlived its context"
+
+
+@asynccontextmanager
+async def world():
+    async with (
+        aio.open_node("a.example") as node,
+        aio.open_runtime("a.example", "bob", node=node.url) as bob,
+        aio.open_runtime("a.example", "alice", node=node.url) as alice,
+    ):
+        yield bob, alice
+
+
+def test_the_api_of_trio_says_what_to_do_under_asyncio():
+    async def main():
+        for opening in (
+            actors.open_node("a.example"),
+            actors.open_runtime("a.example", "bob", node="ws://127.0.0.1:1"),
+        ):
+            with pytest.raises(actors.NotTrioError, match=r"actors\.aio"):
+                async with opening:
+                    pass
+
+    run(main)
+
+
+def test_requests_events_and_refusals():
+    events = []
+
+    async def greet(message):
+        await asyncio.sleep(0)
+        if message.value is None:
+            raise actors.Refused(actors.Code.FORBIDDEN, "nobody is to be greeted")
+        return f"Hello, {message.value}!"
+
+    async def note(message):
+        events.append(message.value)
+
+    async def main():
+        async with world() as (bob, alice), bob.deploy(greet, event=note) as greeter:
+            await alice.send(greeter, "an event")
+            answers = await asyncio.gather(*(alice.request(greeter, n) for n in range(30)))
+            assert [answer.value for answer in answers] == [f"Hello, {n}!" for n in range(30)]
+            refused = await alice.request(greeter)
+            assert (refused.code, refused.body["description"]) == (403, "nobody is to be greeted")
+            with pytest.raises(actors.NotJsonError):
+                await alice.request(greeter, {1})
+        assert events == ["an event"]
+
+    run(main)
+
+
+def test_an_object_is_reported_and_observed_and_the_reader_sets_the_pace():
+    async def main():
+        async with world() as (bob, alice):
+            reported = bob.report("ctxt", {"n": 0}, public=True)
+            async with reported as counter, alice.observe(counter.url) as copy:
+                assert (copy.value, counter.value) == ({"n": 0}, {"n": 0})
+                changes = copy.changes()
+                for n in range(1, 6):
+                    await counter.set("n", n)
+                assert [(await anext(changes)).new for _ in range(5)] == [1, 2, 3, 4, 5]
+            with pytest.raises(actors.ObjectError):
+                async with alice.observe(counter.url):
+                    pass
+
+    run(main)
+
+
+def test_a_handler_that_is_none_and_a_node_that_is_away():
+    async def main():
+        with pytest.raises(actors.BadUrlError):
+            async with aio.open_runtime("a.example", "bob", node="nowhere"):
+                pass
+        async with aio.open_runtime("a.example", "bob", node="ws://127.0.0.1:1") as bob:
+            with pytest.raises(TypeError, match="no coroutine function"):
+                async with bob.deploy(lambda message: None):
+                    pass
+            with pytest.raises(actors.AllocationError):
+                await bob.request("hyperty://a.example/x")
+            # A call that failed is no verdict on the next.
+            with pytest.raises(actors.AllocationError):
+                await bob.request("hyperty://a.example/x")
+
+    run(main)
+
+
+def test_a_cancelled_call_cancels_its_function_and_a_left_context_all_of_them():
+    started, ends = asyncio.Event(), []
+
+    async def sleep(name, thread):
+        thread.tell(started.set)
+        try:
+            await trio.sleep_forever()
+        finally:
+            ends.append(name)
+
+    async def main():
+        async with TrioThread.open() as thread:
+            cancelled = asyncio.ensure_future(thread.run(sleep, "cancelled", thread))
+            await started.wait()
+            cancelled.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await cancelled
+            assert ends == ["cancelled"]
+            started.clear()
+            left = asyncio.ensure_future(thread.run(sleep, "left", thread))
+            await started.wait()
+        with pytest.raises(actors.ActorStoppedError):
+            await left
+        assert ends == ["cancelled", "left"]
+        with pytest.raises(actors.ActorStoppedError):
+            await thread.run(trio.lowlevel.checkpoint)
+
+    run(main)
+
+
+def test_a_handler_is_cancelled_with_its_hyperty():
+    begun, ends = asyncio.Event(), []
+
+    async def wait(_):
+        begun.set()
+        try:
+            await asyncio.sleep(HANGS)
+        finally:
+            ends.append("cancelled")
+
+    async def main():
+        async with world() as (bob, alice):
+            async with bob.deploy(wait) as waiting:
+                asking = asyncio.ensure_future(alice.request(waiting))
+                await begun.wait()
+            assert ends == ["cancelled"]
+            assert (await asking).code == 503
+
+    run(main)
+
+
+def test_a_context_that_fails_cancels_its_block():
+    class CrashedError(Exception):
+        pass
+
+    now = trio.Event()
+
+    @asynccontextmanager
+    async def crashing():
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(crash)
+            yield "entered"
+
+    async def crash():
+        await now.wait()
+        raise CrashedError
+
+    async def order_crash():
+        now.set()
+
+    async def be_crashed(thread):
+        async with thread.enter(crashing()):
+            await thread.run(order_crash)
+            await asyncio.sleep(HANGS)
+
+    async def main():
+        async with TrioThread.open() as thread:
+            with pytest.raises((CrashedError, ExceptionGroup)) as caught:
+                await be_crashed(thread)
+            error = caught.value
+            while isinstance(error, ExceptionGroup):
+                (error,) = error.exceptions
+            assert isinstance(error, CrashedError)
+            # An error of the block is its own.
+            with pytest.raises(KeyError):
+                async with thread.enter(aside()):
+                    raise KeyError
+
+    @asynccontextmanager
+    async def aside():
+        yield
+
+    run(main)
