@@ -42,22 +42,6 @@ class Reader(Hyperty):
             return copy.value["celsius"]
 
 
-class Finder(Hyperty):
-    """Follows hyperties of a name until one is away; answers with what it saw."""
-
-    @override
-    async def on_request(self, message):
-        name, seen = message.body["value"], []
-        (first,) = await self.discover(name=name)
-        async with self.watch(name=name) as watching:
-            async for change in watching:
-                seen.append([change.change.value, change.entry.status])
-                if not change.entry.is_live:
-                    return [first.url, *seen]
-                await self.request(change.entry.url, "go")
-        return seen
-
-
 class Named(Hyperty):
     """Cannot be made by its class alone."""
 
