@@ -12,14 +12,7 @@ from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import (
-    Domain,
-    DomainOptions,
-    Echo,
-    Member,
-    go_live,
-    open_domain,
-)
+from tests.support.runtime.domain import Domain, DomainOptions, Echo, Member, go_live, open_domain
 from transports.link import Kind as Carrier
 
 LINKED = "a live link"

@@ -49,8 +49,7 @@ async def test_a_killed_observer_is_forgotten_and_a_quiet_one_is_not(tmp_path):
         serving(*WATCHER, "--name", "dies", "--node", node.url) as dies,
         serving(*WATCHER, "--name", "lives", "--node", node.url) as lives,
         actors.open_runtime(
-            RuntimeConfig(domain="a.example", name="ra", node=node.url, lease=LEASE),
-            trace=tmp_path,
+            RuntimeConfig(domain="a.example", name="ra", node=node.url, lease=LEASE), trace=tmp_path
         ) as here,
         await here.deploy(Open) as room,
         await here.deploy(Open, "asks") as asks,

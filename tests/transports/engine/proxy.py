@@ -45,10 +45,7 @@ class Proxy:
             self._cuttable = ours
 
     async def _carry(
-        self,
-        source: trio.SocketStream,
-        sink: trio.SocketStream,
-        scope: trio.CancelScope,
+        self, source: trio.SocketStream, sink: trio.SocketStream, scope: trio.CancelScope
     ) -> None:
         try:
             async for data in source:
