@@ -5,25 +5,11 @@ from pathlib import Path
 
 from specs.dialects.normalise import normalise
 from specs.message import Message
-from tests.conformance.play.script import MACROS
+from tests.conformance.play.script import expanded
 from tests.support.cases import for_each
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "golden-steps.jsonl"
 STEPS = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
-
-
-def expanded(value):
-    """A value with the macros of the scenarios' page written out."""
-    match value:
-        case str():
-            head, slash, tail = value.partition("/")
-            return MACROS.get(head, head) + slash + tail
-        case list():
-            return [expanded(one) for one in value]
-        case dict():
-            return {key: expanded(one) for key, one in value.items()}
-        case _:
-            return value
 
 
 def of_kind(kind):
