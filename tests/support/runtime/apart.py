@@ -33,15 +33,6 @@ class Thermometer(Hyperty):
         pass
 
 
-class Reader(Hyperty):
-    """Observes what it is asked for, and answers with what it reads there."""
-
-    @override
-    async def on_request(self, message):
-        async with self.observe(message.body["value"]) as copy:
-            return copy.value["celsius"]
-
-
 class Named(Hyperty):
     """Cannot be made by its class alone."""
 
