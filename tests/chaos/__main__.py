@@ -19,15 +19,7 @@ from spark.run import Order
 from spark.run import run as judged
 from tests.chaos.faults import USUAL, Fault, Wrong, faults
 from tests.chaos.scene import DOMAIN, Runtimes, Scene, open_runtimes, open_scene
-from tests.chaos.verdict import (
-    Seen,
-    broken,
-    differences,
-    lasted,
-    seen_of,
-    unanswered,
-    unexplained,
-)
+from tests.chaos.verdict import Seen, broken, differences, lasted, seen_of, unanswered, unexplained
 from tests.chaos.worker import Part
 
 _PATIENCE = 180.0

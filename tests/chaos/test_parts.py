@@ -12,14 +12,7 @@ from fsm.judge.trace_line import Flaw
 from tests.chaos.__main__ import read_options
 from tests.chaos.faults import ENGINE, USUAL, Wrong, faults
 from tests.chaos.proxy import open_proxy
-from tests.chaos.verdict import (
-    Seen,
-    broken,
-    differences,
-    seen_of,
-    unanswered,
-    unexplained,
-)
+from tests.chaos.verdict import Seen, broken, differences, seen_of, unanswered, unexplained
 
 SEEDS = range(50)
 NODES = 3

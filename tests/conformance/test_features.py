@@ -14,15 +14,10 @@ ASKED = (
     "ADR-04",
 )
 
-NOT_ASKED = {
-    "MN-22": "several nodes of a domain that share tables: a later step",
-}
+NOT_ASKED = {"MN-22": "several nodes of a domain that share tables: a later step"}
 """Features of second rank, and why no test of this step shows them."""
 
-ELSEWHERE = {
-    "PFY-04": "tests/actors/runtime",
-    "POL-13": "tests/actors/node",
-}
+ELSEWHERE = {"PFY-04": "tests/actors/runtime", "POL-13": "tests/actors/node"}
 """Features that are no matter of a running node's wire, or need a look inside: where they are."""
 
 

@@ -68,10 +68,7 @@ BROKEN = {
     "acknowledged": without(2),
     "once": with_(4, Executed(1.15, 2, B)),
     "addressee": with_(
-        4,
-        Asked(1.05, 9, A, "hyperty://d0.ex/c"),
-        Executed(1.1, 9, B),
-        Answered(1.1, 9, 408, None),
+        4, Asked(1.05, 9, A, "hyperty://d0.ex/c"), Executed(1.1, 9, B), Answered(1.1, 9, 408, None)
     ),
     "order": [*WHOLE[:2], WHOLE[3], WHOLE[2], *WHOLE[4:]],
     "answered": without(17),

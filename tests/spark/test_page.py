@@ -14,24 +14,8 @@ from fsm.judge.replay import TimelineStep
 from fsm.judge.trace_files import BadLine, Missing
 from fsm.judge.trace_line import Claim, Verdict
 from fsm.machine_list import MACHINES
-from spark.findings import (
-    Broken,
-    Dwell,
-    Findings,
-    MachineUse,
-    NodeFindings,
-    Row,
-    Step,
-)
-from spark.report.figures import (
-    BINS,
-    QUANTILES,
-    Figures,
-    Hop,
-    Latency,
-    Traffic,
-    Way,
-)
+from spark.findings import Broken, Dwell, Findings, MachineUse, NodeFindings, Row, Step
+from spark.report.figures import BINS, QUANTILES, Figures, Hop, Latency, Traffic, Way
 from spark.report.page import Extent, page
 from spark.report.pictures import dwell_plot, latency_plot, rate_plot
 

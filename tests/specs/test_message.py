@@ -4,12 +4,7 @@ import attrs
 import pytest
 
 from specs.errors import BadMessageError
-from specs.message import (
-    Message,
-    MessageType,
-    refuse,
-    reply_to,
-)
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"

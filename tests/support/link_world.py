@@ -1,6 +1,6 @@
 """Two runtimes, one reporting and one observing, and by which way the changes go between them."""
 
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import attrs
 import trio
@@ -12,15 +12,7 @@ from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import (
-    P2P_PLACES,
-    Domain,
-    DomainOptions,
-    Echo,
-    Member,
-    go_live,
-    open_domain,
-)
+from tests.support.runtime.domain import Domain, DomainOptions, Echo, Member, go_live, open_domain
 from transports.link import Kind as Carrier
 
 LINKED = "a live link"
@@ -151,17 +143,6 @@ class Pair:
         for kind, seconds in ((Carrier.WEBSOCKET, by_node), (Carrier.TCP, by_link)):
             for wire in self.domain.network.open_wires(kind):
                 wire.dialler.pattern = wire.acceptor.pattern = _taking(seconds)
-
-    @contextmanager
-    def link_away(self):
-        """Cut the link, and let nobody get it back meanwhile."""
-        network = self.domain.network
-        for place in P2P_PLACES:
-            network.refuse(place)
-        self.domain.cut_links(Carrier.TCP)
-        yield
-        for place in P2P_PLACES:
-            network.allow(place)
 
     async def end_link(self) -> None:
         """Have bob's end of the link closed for good."""

@@ -1,8 +1,11 @@
 """The log of the actors, as data."""
 
+import io
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
+
+from actors.kit.log import Style, configure_log
 
 
 class _Kept(logging.Handler):
@@ -27,6 +30,15 @@ def unchanged_log() -> Iterator[logging.Logger]:
     finally:
         root.setLevel(level)
         root.handlers[:] = handlers
+
+
+@contextmanager
+def text_log() -> Iterator[io.StringIO]:
+    """Yield the log as a command writes it."""
+    stream = io.StringIO()
+    with unchanged_log():
+        configure_log(style=Style.TEXT, stream=stream)
+        yield stream
 
 
 @contextmanager

@@ -263,11 +263,7 @@ class MaliciousNode:
         """Dial a candidate with the secret that it has read, and say something."""
         hello = {"p2p": "hello", "nonce": "0" * 32, "secret": candidate["secret"]}
         try:
-            link = await self.network.dial(
-                Kind(candidate["kind"]),
-                candidate["address"],
-                tls=tls,
-            )
+            link = await self.network.dial(Kind(candidate["kind"]), candidate["address"], tls=tls)
         except DialError:
             return
         try:

@@ -23,10 +23,7 @@ STORED = """async () => [
 
 each = pytest.mark.parametrize(
     "name",
-    [
-        pytest.param("chromium", marks=needs_chromium),
-        pytest.param("firefox", marks=needs_firefox),
-    ],
+    [pytest.param("chromium", marks=needs_chromium), pytest.param("firefox", marks=needs_firefox)],
 )
 
 

@@ -67,10 +67,7 @@ class Storm:
 async def judged(folder):
     """Return how many records there are, and the claims that they break."""
     done = await trio.run_process(
-        [*PYTHON, "fsm", "judge", "--json", str(folder)],
-        capture_stdout=True,
-        check=False,
-        cwd=ROOT,
+        [*PYTHON, "fsm", "judge", "--json", str(folder)], capture_stdout=True, check=False, cwd=ROOT
     )
     reported = [orjson.loads(line) for line in done.stdout.splitlines()]
     return reported[-1]["records"], {one["claim"]: one for one in reported if "claim" in one}

@@ -12,10 +12,7 @@ from specs.limits.protocol import (
     MAX_MESSAGE_BYTES,
 )
 from specs.reply_code import Code
-from transports.codec import (
-    decode_line,
-    frames,
-)
+from transports.codec import decode_line, frames
 
 ALICE = "hyperty://a.example/alice"
 BOB = "hyperty://a.example/bob"

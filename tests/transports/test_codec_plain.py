@@ -18,11 +18,7 @@ from specs.identity import NOBODY, READ, SenderIdentity, Stamp
 from specs.limits.protocol import MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.message import Message
 from tests.support.chance import examples
-from transports.codec import (
-    BadLine,
-    decode_line,
-    encode,
-)
+from transports.codec import BadLine, decode_line, encode
 from transports.link import Upgrade
 
 EXAMPLES = examples(8_000)

@@ -66,12 +66,7 @@ def _case(claims: dict[str, Any], *, several: bool) -> dict[str, Any]:
     return {
         "claims": claims,
         "clients": sorted(clients),
-        "terms": {
-            "thumbprint": KEY,
-            "meant": sorted(meant),
-            "isOneOfSeveral": several,
-            "now": NOW,
-        },
+        "terms": {"thumbprint": KEY, "meant": sorted(meant), "isOneOfSeveral": several, "now": NOW},
         "user": found and found.user,
         "runtime": found and found.runtime,
     }

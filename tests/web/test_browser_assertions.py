@@ -100,11 +100,7 @@ class Ends:
     folder: Path
 
     def claims(self, name: str, thumbprint: str) -> dict:
-        return {
-            "sub": f"user://idp.ex/{name}",
-            "cnf": {"jkt": thumbprint},
-            "runtime": url_of(name),
-        }
+        return {"sub": f"user://idp.ex/{name}", "cnf": {"jkt": thumbprint}, "runtime": url_of(name)}
 
     async def open_page(self, name: str, false: str | None = None):
         """Open a page with a good token; it shows its peers another, if one is named."""
@@ -151,10 +147,7 @@ class Ends:
 async def ends(browsers, tmp_path) -> AsyncIterator[Ends]:
     issuer = Issuer(domain=DOMAIN, now=time.time())  # noqa: TID251 - tokens are of our time
     traces = tmp_path / "traces"
-    async with (
-        open_served_node(traces) as served,
-        browsers.open("chromium", *FLAGS) as browser,
-    ):
+    async with open_served_node(traces) as served, browsers.open("chromium", *FLAGS) as browser:
         yield Ends(served, browser, issuer, tmp_path)
     assert judged(traces).startswith("0 "), judged(traces)
 

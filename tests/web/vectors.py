@@ -65,10 +65,7 @@ class Echo(actors.Hyperty):
 
 async def outcomes(vectors: dict[str, Any]) -> dict[str, list[Any]]:
     """Return what a program makes of each vector."""
-    async with (
-        open_node("a.ex") as node,
-        open_runtime("a.ex", "ra", node=node.url) as runtime,
-    ):
+    async with open_node("a.ex") as node, open_runtime("a.ex", "ra", node=node.url) as runtime:
         hyperty = await runtime.deploy(Echo, "echo")
         start = vectors["start"]
         async with hyperty.report("comm", start) as thing:

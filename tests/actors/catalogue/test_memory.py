@@ -3,12 +3,7 @@
 import pytest
 
 from actors.catalogue.errors import CatalogueFileError
-from actors.catalogue.memory import (
-    CatalogueStore,
-    FolderStore,
-    Kept,
-    Known,
-)
+from actors.catalogue.memory import CatalogueStore, FolderStore, Kept, Known
 from fsm.catalogue.descriptor import Seen
 from specs.addresses.address import CatalogueType, Entry
 from specs.limits.foreign_code import CATALOGUE_MEMORY_BYTES

@@ -8,10 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.catalogue.errors import BadDescriptorError
-from actors.catalogue.seal import (
-    read_descriptor,
-    read_listing,
-)
+from actors.catalogue.seal import read_descriptor, read_listing
 from specs.addresses.address import CatalogueType
 from specs.descriptor import (
     DESCRIPTORS,

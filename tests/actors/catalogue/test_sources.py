@@ -6,12 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
-from actors.catalogue.source import (
-    DirectorySource,
-    HttpSource,
-    MemorySource,
-    package_path,
-)
+from actors.catalogue.source import DirectorySource, HttpSource, MemorySource, package_path
 from actors.http.config import HttpConfig, ShownCatalogue
 from actors.kit.http_client import ServerUrl, dial_public
 from actors.node.app import open_node

@@ -6,9 +6,7 @@ import orjson
 import pytest
 
 from actors.keys.key_set import BadKeysError, Keys, read_keys
-from actors.keys.runtime_key import (
-    read_runtime_key,
-)
+from actors.keys.runtime_key import read_runtime_key
 from actors.keys.signing import SigningKey, make_key
 from actors.keys.token import BadStatementError, Statement, read_statement, write_statement
 

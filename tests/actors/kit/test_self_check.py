@@ -1,25 +1,20 @@
 """A process that judges itself: what it reports, and that it needs no trace."""
 
-import io
-
 import pytest
 
 from actors.hyperties import Caller, Echo
-from actors.kit.log import Style, configure_log
 from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from tests.support.log import unchanged_log
+from tests.support.log import text_log
 from transports.memory import MemoryNetwork
 
 
 @pytest.fixture(autouse=True)
 def log():
-    stream = io.StringIO()
-    with unchanged_log():
-        configure_log(style=Style.TEXT, stream=stream)
+    with text_log() as stream:
         yield stream
 
 

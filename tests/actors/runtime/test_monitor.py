@@ -1,6 +1,5 @@
 """A runtime in which something takes a step that no table declares."""
 
-import io
 from contextlib import asynccontextmanager
 
 import pytest
@@ -9,7 +8,6 @@ import trio.testing
 
 from actors.hyperties import Caller
 from actors.kit.errors import RestartLimitError
-from actors.kit.log import Style, configure_log
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -20,7 +18,7 @@ from fsm.judge.verdict import judge
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.log import unchanged_log
+from tests.support.log import text_log
 from tests.support.runtime.misstep import KEY, TASK, WRONG, Misstep
 from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
@@ -30,9 +28,7 @@ from transports.memory import MemoryNetwork
 @pytest.fixture(autouse=True)
 def log():
     """The log as a command writes it."""
-    stream = io.StringIO()
-    with unchanged_log():
-        configure_log(style=Style.TEXT, stream=stream)
+    with text_log() as stream:
         yield stream
 
 

@@ -22,6 +22,7 @@ from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.runtime.domain import DOMAIN, DomainOptions, Echo, open_domain
+from tests.support.runtime.runtime_parts import Refusing
 from tests.support.trace.memory import MemoryTracer
 
 REGISTRY = domain_registry(DOMAIN)
@@ -253,18 +254,6 @@ class BadStart(Hyperty):
     @override
     async def started(self):
         raise ZeroDivisionError
-
-
-class Refusing(Policy):
-    """Once it is ordered to, refuses every create that goes to one address."""
-
-    def __init__(self):
-        self.to = ""
-
-    @override
-    def refusal(self, message, by):
-        is_it = message.to == self.to and message.type is MessageType.CREATE
-        return "not now" if is_it else None
 
 
 def left(member):

@@ -87,11 +87,7 @@ def tried():
 
 @pytest.mark.parametrize(
     ("what", "outcome"),
-    [
-        ("hoard", {"MemoryError"}),
-        ("descriptors", {"OSError"}),
-        ("import", {"done"}),
-    ],
+    [("hoard", {"MemoryError"}), ("descriptors", {"OSError"}), ("import", {"done"})],
 )
 def test_limits_prevent_excesses_and_python_still_works(tried, what, outcome):
     assert tried["results"][what] in outcome

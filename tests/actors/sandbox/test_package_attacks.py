@@ -96,18 +96,12 @@ FORBIDDEN = {
         "socket.create_connection(('127.0.0.1', 22), 1)",
         {"OSError", "PermissionError", "ConnectionRefusedError"},
     ),
-    "listen": (
-        "socket.create_server(('', 0)); return 'done'",
-        {"PermissionError", "OSError"},
-    ),
+    "listen": ("socket.create_server(('', 0)); return 'done'", {"PermissionError", "OSError"}),
     "fork": ("os.fork()", {"PermissionError"}),
     "start a program": ("subprocess.run(['/bin/true'])", {"PermissionError"}),
     "start a thread": ("threading.Thread(target=int).start()", {"RuntimeError"}),
     "signal its host": ("os.kill(os.getppid(), 0)", {"PermissionError"}),
-    "stop itself": (
-        "import signal; os.kill(os.getpid(), signal.SIGSTOP)",
-        {"PermissionError"},
-    ),
+    "stop itself": ("import signal; os.kill(os.getpid(), signal.SIGSTOP)", {"PermissionError"}),
     "limit its host": (
         "import resource; resource.prlimit(os.getppid(), resource.RLIMIT_CPU, (1, 1))",
         {"PermissionError"},
@@ -119,10 +113,7 @@ FORBIDDEN = {
         "await self.context.network.dial(Kind.WEBSOCKET, 'ws://10.0.0.1/x')",
         {"DialError"},
     ),
-    "dial a Unix socket": (
-        "await self.context.network.dial(Kind.UNIX, '/run/x')",
-        {"DialError"},
-    ),
+    "dial a Unix socket": ("await self.context.network.dial(Kind.UNIX, '/run/x')", {"DialError"}),
     "listen by the network": (
         "self.context.network.listen(Kind.TCP, '127.0.0.1:0')",
         {"ListenError"},

@@ -60,8 +60,7 @@ async def test_a_scenario_written_from_the_page_passes(autojump_clock, name):
 
 
 @pytest.mark.parametrize(
-    ("name", "fault"),
-    [("link-cut", "link cut"), ("observer-vanishes", "peer vanishes")],
+    ("name", "fault"), [("link-cut", "link cut"), ("observer-vanishes", "peer vanishes")]
 )
 async def test_without_its_fault_it_differs_behind_it(autojump_clock, name, fault):
     lines = [line for line in NEW.read_bytes().splitlines() if orjson.loads(line)["sc"] == name]

@@ -53,11 +53,7 @@ def test_lines_are_read():
         None,
         False,
     )
-    assert (state.machine, state.key, state.old) == (
-        "stub_connection",
-        (MACROS["SA"],),
-        None,
-    )
+    assert (state.machine, state.key, state.old) == ("stub_connection", (MACROS["SA"],), None)
     with pytest.raises(AttributeError):
         _ = state.colour
 
@@ -118,10 +114,7 @@ def test_a_line_that_is_wrong_is_reported_by_file_line_and_reason(lines, line, w
         ("HA>..>HB", [UNSAID]),
         ("RA.sm>..MN.b..>PH", [UNSAID, UNSAID]),
         ("HA>..=L1=..>HB", ["=L1="]),
-        (
-            "HB>RB.bus>PH/conn/2=L2=..>RC.bus>HC",
-            [HANDED, HANDED, "=L2=", HANDED],
-        ),
+        ("HB>RB.bus>PH/conn/2=L2=..>RC.bus>HC", [HANDED, HANDED, "=L2=", HANDED]),
         ("MN.a(queue)", []),
         ("..>RA.bus>HA", [UNSAID, HANDED]),
         ("..~wire~SB", [WIRE]),

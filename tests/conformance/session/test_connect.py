@@ -102,13 +102,7 @@ async def test_an_unreadable_message_affects_no_other_message(join, frame):
 
 @pytest.mark.parametrize(
     "wrong",
-    [
-        {"type": "dance"},
-        {"type": 7},
-        {"id": 0, "type": "create"},
-        {"body": "text"},
-        {"body": None},
-    ],
+    [{"type": "dance"}, {"type": 7}, {"id": 0, "type": "create"}, {"body": "text"}, {"body": None}],
 )
 async def test_a_malformed_request_with_a_sender_gets_400(join, wrong):
     """MN-03, MN-25, CON-05."""
@@ -128,9 +122,7 @@ async def test_a_malformed_request_with_a_sender_gets_400(join, wrong):
 
 
 @pytest.mark.parametrize(
-    "value",
-    [rb'"\ud83d"', b"NaN", b"1e400", b"{"],
-    ids=["half", "NaN", "1e400", "cut"],
+    "value", [rb'"\ud83d"', b"NaN", b"1e400", b"{"], ids=["half", "NaN", "1e400", "cut"]
 )
 async def test_a_request_that_is_no_json_gets_400_at_once_if_its_head_can_be_read(join, value):
     """MN-03, MN-25, CON-05."""

@@ -225,11 +225,7 @@ def test_a_route_is_told_when_it_is_another_one():
     stub = "hyperty-runtime://a.example/alice/protostub/1"
     told = [narrator.line(resolved(narrator.target, stub)) for _ in range(2)]
     assert told == [
-        Line(
-            "alice",
-            "hyperty 12345678 is reached by alice/protostub/1, w",
-            "resolved-to-node",
-        ),
+        Line("alice", "hyperty 12345678 is reached by alice/protostub/1, w", "resolved-to-node"),
         None,
     ]
     assert narrator.line(resolved("hyperty://a.example/other", stub)) is None

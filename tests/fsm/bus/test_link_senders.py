@@ -1,10 +1,7 @@
 """Who may send over which link, and what waits for the proof of that (I-B10, S1)."""
 
 from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
-from specs.limits.p2p import (
-    HELD_BYTES,
-    HELD_BYTES_IN_ALL,
-)
+from specs.limits.p2p import HELD_BYTES, HELD_BYTES_IN_ALL
 from specs.trace import Op
 
 RB, RC = "hyperty-runtime://b.ex/rb", "hyperty-runtime://b.ex/rc"

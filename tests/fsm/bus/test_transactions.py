@@ -4,11 +4,7 @@ import attrs
 
 from fsm.bus.transactions import DeduplicationWindow, Terms, TransactionsCore
 from fsm.engine import Step
-from specs.limits.protocol import (
-    DEDUP_SECONDS,
-    DEDUP_WINDOW,
-    REPLY_TIMEOUT,
-)
+from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from tests.support.wire.wire import A, B, C, answer, ask
 

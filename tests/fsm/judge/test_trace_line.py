@@ -2,10 +2,7 @@
 
 import pytest
 
-from fsm.judge.trace_line import (
-    BadTraceLineError,
-    are_records,
-)
+from fsm.judge.trace_line import BadTraceLineError, are_records
 
 STAMP = {"run": "r", "node": "a", "ln": 2, "wall_ns": 1, "mono_ns": 1, "t": 0.5, "actor": "x"}
 STEP = {

@@ -3,12 +3,7 @@
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.link_end import (
-    LinkTerms,
-    Loss,
-    Opening,
-    Role,
-)
+from fsm.p2p.link_end import LinkTerms, Loss, Opening, Role
 from specs.bodies.object import Candidate, ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES, RECONNECT_TRIES
 from tests.support.link_calls import asks, is_asked, tell, told_end

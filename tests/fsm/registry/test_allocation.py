@@ -54,10 +54,7 @@ def test_tombstones_are_bounded_and_beyond_that_no_address_is_claimed():
 @pytest.mark.parametrize("address", [MADE[0], CLAIMED[0]])
 def test_only_its_last_runtime_gets_a_released_address_again(address):
     """ALC-02, SYN-25, RT-03: what was stored comes back at its address, I-A1."""
-    core, (mine, other) = (
-        AllocationCore(port := RecordingPort(AllocationPort), MINT),
-        OWNERS[:2],
-    )
+    core, (mine, other) = (AllocationCore(port := RecordingPort(AllocationPort), MINT), OWNERS[:2])
     (core.allocate if address in MADE else core.claim)(mine, (address,))
     core.release(mine, "over")
 

@@ -4,13 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from fsm.registry.discovery import (
-    Change,
-    DiscoveryWatch,
-    EntryChange,
-    FoundEntry,
-    Query,
-)
+from fsm.registry.discovery import Change, DiscoveryWatch, EntryChange, FoundEntry, Query
 from fsm.registry.records import By, Search, search_of
 from specs.errors import BadMessageError
 from specs.limits.discovery import VERIFIED_AT_ONCE, WATCHED_ENTRIES

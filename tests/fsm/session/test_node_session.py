@@ -62,7 +62,4 @@ def test_a_session_that_moves_leaves_its_link_and_what_waits():
     assert [(one.old, one.new) for one in moves if isinstance(one, Step)] == [
         ("detached", "moved")
     ] * 2
-    assert [one for one in moves if kind(one) == "move"] == [
-        asks.move(()),
-        asks.move((waits,)),
-    ]
+    assert [one for one in moves if kind(one) == "move"] == [asks.move(()), asks.move((waits,))]

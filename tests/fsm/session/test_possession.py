@@ -4,13 +4,7 @@ import pytest
 
 from specs.bodies.word import SessionMethod
 from specs.limits.protocol import PING_PERIOD
-from tests.fsm.session.test_stub_client import (
-    OPENED,
-    answered,
-    connecting,
-    live,
-    tell,
-)
+from tests.fsm.session.test_stub_client import OPENED, answered, connecting, live, tell
 from tests.support.link_calls import is_asked
 
 

@@ -1,11 +1,6 @@
 """Names of runtimes belong to the users who opened them first (S6, MN-21)."""
 
-from fsm.session.runtime_names import (
-    NameForgotten,
-    NameKept,
-    Owner,
-    RuntimeNames,
-)
+from fsm.session.runtime_names import NameForgotten, NameKept, Owner, RuntimeNames
 from specs.limits.node import NAME_LIFE
 from specs.reply_code import Code
 

@@ -5,11 +5,7 @@ from fsm.limits.rates import Rate
 from fsm.machines.stub_connection import NODE_LINK
 from fsm.session.stub_client import SessionAnswered, StubClientCore, StubPort
 from specs.bodies.word import SessionMethod
-from specs.limits.protocol import (
-    PING_PERIOD,
-    RECONNECT_TRIES,
-    STUB_QUEUE,
-)
+from specs.limits.protocol import PING_PERIOD, RECONNECT_TRIES, STUB_QUEUE
 from specs.reply_code import Code, DropReason
 from tests.support.link_calls import Calls, RecordingPort, is_asked, make
 from tests.support.wire.wire import ask, event

@@ -9,12 +9,7 @@ import math
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    invariant,
-    precondition,
-    rule,
-)
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import ObserverCore

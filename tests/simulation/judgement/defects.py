@@ -255,10 +255,7 @@ DEFECTS: Final[Mapping[str, Trial]] = {
         stored_plan_of,
     ),
     "reports are numbered twice": Trial(
-        "claim I-B8",
-        9500006,
-        (ReportedChildren, "_report", _numbered_twice),
-        made=stored_plan_of,
+        "claim I-B8", 9500006, (ReportedChildren, "_report", _numbered_twice), made=stored_plan_of
     ),
     "a step is not reported": Trial(
         "machine no_gap_between_steps", 2, (ProcessTracer, "record", _unreported)

@@ -9,14 +9,7 @@ import attrs
 from actors.node.group.group import Group
 from actors.node.group.records import EngineRecords
 from actors.node.group.shared import Shared
-from fsm.group.kinds import (
-    GroupRow,
-    NameRow,
-    OwnerRow,
-    PathRow,
-    RowRefusedError,
-    SessionRow,
-)
+from fsm.group.kinds import GroupRow, NameRow, OwnerRow, PathRow, RowRefusedError, SessionRow
 from fsm.group.row_form import read_row
 from tests.simulation.plans.plan import Fault, Wrong
 from transports.engine.memory import MemoryEngine, MemoryStore

@@ -213,11 +213,7 @@ class Objects:
             del self._stands[key]
 
     async def _hear(
-        self,
-        runtime: RuntimeProcess,
-        key: tuple[str, str],
-        stand: _Stand,
-        scope: trio.CancelScope,
+        self, runtime: RuntimeProcess, key: tuple[str, str], stand: _Stand, scope: trio.CancelScope
     ) -> None:
         """Follow an object by its changes alone; a busy hyperty takes none of them."""
         stand.value = dict(stand.copy.value)

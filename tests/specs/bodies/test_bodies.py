@@ -94,18 +94,12 @@ for _ in range(1000):
 @pytest.mark.parametrize(
     ("make", "reported"),
     [
-        (
-            registry.Free,
-            "exactly one of resource and childrenResources must be given",
-        ),
+        (registry.Free, "exactly one of resource and childrenResources must be given"),
         (
             lambda: registry.Free("key", (HA,)),
             "exactly one of resource and childrenResources must be given",
         ),
-        (
-            lambda: session.SessionControl("open"),
-            "params.runtimeURL is missing, which open needs",
-        ),
+        (lambda: session.SessionControl("open"), "params.runtimeURL is missing, which open needs"),
         (
             lambda: session.SessionControl("re-open", session.SessionParams(None, "t")),
             "params.runtimeURL is missing, which re-open needs",

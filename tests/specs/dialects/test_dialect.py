@@ -2,13 +2,7 @@
 
 import pytest
 
-from specs.dialects.dialect import (
-    UPSTREAM,
-    Dialect,
-    dialect_of,
-    emit,
-    meaning_of,
-)
+from specs.dialects.dialect import UPSTREAM, Dialect, dialect_of, emit, meaning_of
 from specs.message import Message, MessageType
 
 HA = "hyperty://a.ex/ha"

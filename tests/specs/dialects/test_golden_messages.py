@@ -5,48 +5,11 @@ from pathlib import Path
 
 from specs.dialects.normalise import normalise
 from specs.message import Message
+from tests.conformance.play.script import expanded
 from tests.support.cases import for_each
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "golden-steps.jsonl"
 STEPS = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
-MACROS = {
-    "RA": "hyperty-runtime://a.ex/ra",
-    "RB": "hyperty-runtime://b.ex/rb",
-    "RC": "hyperty-runtime://c.ex/rc",
-    "HA": "hyperty://a.ex/ha",
-    "HA2": "hyperty://a.ex/ha2",
-    "HB": "hyperty://b.ex/hb",
-    "HB2": "hyperty://b.ex/hb2",
-    "HC": "hyperty://c.ex/hc",
-    "MNA": "domain://msg-node.a.ex",
-    "MNB": "domain://msg-node.b.ex",
-    "DRA": "domain://registry.a.ex",
-    "DRB": "domain://registry.b.ex",
-    "C1": "connection://a.ex/c1",
-    "C2": "connection://b.ex/c2",
-    "OBJ": "comm://a.ex/o1",
-    "SA": "hyperty-runtime://a.ex/ra/protostub/1",
-    "SAB": "hyperty-runtime://a.ex/ra/protostub/2",
-    "SB": "hyperty-runtime://b.ex/rb/protostub/1",
-    "SBA": "hyperty-runtime://b.ex/rb/protostub/2",
-    "PQ": "hyperty-runtime://a.ex/ra/p2prequester/1",
-    "PH": "hyperty-runtime://b.ex/rb/p2phandler/1",
-    "PHC": "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1",
-}
-
-
-def expanded(value):
-    """A value with the macros of the scenarios' page written out."""
-    match value:
-        case str():
-            head, slash, tail = value.partition("/")
-            return MACROS.get(head, head) + slash + tail
-        case list():
-            return [expanded(one) for one in value]
-        case dict():
-            return {key: expanded(one) for key, one in value.items()}
-        case _:
-            return value
 
 
 def of_kind(kind):

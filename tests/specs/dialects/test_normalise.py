@@ -25,7 +25,4 @@ def test_a_forwarded_message_comes_into_normal_form_too():
     """M-39, MSG-16."""
     inner = {"id": "2", "type": "SUBSCRIBE", "from": "hyperty://B.ex/hb", "to": f"{O}/"}
     message = normalise(raw(type="forward", body={"message": inner, "x": 1}))
-    assert message.body == {
-        "message": {"id": 2, "type": "subscribe", "from": HB, "to": O},
-        "x": 1,
-    }
+    assert message.body == {"message": {"id": 2, "type": "subscribe", "from": HB, "to": O}, "x": 1}

@@ -150,13 +150,8 @@ class World:
         return [(str(fact.key), fact.old, fact.new) for fact in facts]
 
     def ops(self, **wanted: object) -> list[str]:
-        """Return what happened to messages, in order, of those facts that match."""
-        facts = [fact for fact in self.tracer.facts if fact.k == "msg"]
-        return [
-            str(fact.op)
-            for fact in facts
-            if all(getattr(fact, name) == value for name, value in wanted.items())
-        ]
+        """Return what happened to messages, as the tracer says it."""
+        return self.tracer.ops(**wanted)
 
 
 def plain(message: Message) -> JsonObject:

@@ -111,12 +111,7 @@ class Side:
         ]
 
     def ops(self, **wanted: object) -> list[str]:
-        facts = [fact for fact in self.tracer.facts if fact.k == "msg"]
-        return [
-            str(fact.op)
-            for fact in facts
-            if all(getattr(fact, name) == value for name, value in wanted.items())
-        ]
+        return self.tracer.ops(**wanted)
 
 
 @attrs.frozen

@@ -33,31 +33,6 @@ class Thermometer(Hyperty):
         pass
 
 
-class Reader(Hyperty):
-    """Observes what it is asked for, and answers with what it reads there."""
-
-    @override
-    async def on_request(self, message):
-        async with self.observe(message.body["value"]) as copy:
-            return copy.value["celsius"]
-
-
-class Finder(Hyperty):
-    """Follows hyperties of a name until one is away; answers with what it saw."""
-
-    @override
-    async def on_request(self, message):
-        name, seen = message.body["value"], []
-        (first,) = await self.discover(name=name)
-        async with self.watch(name=name) as watching:
-            async for change in watching:
-                seen.append([change.change.value, change.entry.status])
-                if not change.entry.is_live:
-                    return [first.url, *seen]
-                await self.request(change.entry.url, "go")
-        return seen
-
-
 class Named(Hyperty):
     """Cannot be made by its class alone."""
 

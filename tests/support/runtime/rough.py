@@ -84,11 +84,3 @@ class Rough(Hyperty):
     async def _flood(self, to):
         while True:
             await self.request(to, "x" * 100)
-
-
-class Sick(Hyperty):
-    """Does not even start."""
-
-    @override
-    async def started(self):
-        raise ZeroDivisionError("never well")

@@ -21,7 +21,7 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Policy
 from fsm.effects import Intent, LinkHint
-from specs.message import Message
+from specs.message import Message, MessageType
 from tests.support.trace.memory import MemoryTracer
 
 R = "hyperty-runtime://a.ex/ra"
@@ -142,3 +142,15 @@ async def open_bus(
         bus.join(registry)
         agent = CorePort(UA, bus)
         yield BusWorld(bus, supervisor, tracer, counters, registry.asked, agent, tasks)
+
+
+class Refusing(Policy):
+    """Refuses every create that goes to one address, once it is told which."""
+
+    def __init__(self) -> None:
+        self.to = ""
+
+    @override
+    def refusal(self, message: Message, by: str) -> str | None:
+        is_it = message.to == self.to and message.type is MessageType.CREATE
+        return "not now" if is_it else None

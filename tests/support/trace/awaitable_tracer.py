@@ -4,16 +4,16 @@ from collections.abc import Awaitable, Callable
 
 from typing_extensions import override
 
-from actors.kit.trace import Tracer
 from fsm.judge.replay import Judgement
 from fsm.judge.trace_line import read_record
 from fsm.judge.verdict import judge
 from specs.trace import Fact, Kind
 from tests.support.trace.growing import Growing
+from tests.support.trace.memory import MemoryTracer
 from tests.support.trace.trace_files import records, whole
 
 
-class AwaitableTracer(Tracer):
+class AwaitableTracer(MemoryTracer):
     """Keeps everything, in order.
 
     Attributes:
@@ -21,19 +21,13 @@ class AwaitableTracer(Tracer):
         news: The part of it that is not of messages.
     """
 
-    hops = True
-
     def __init__(self) -> None:
-        self.records: list[tuple[str, Fact]] = []
+        super().__init__()
         self.news: Growing[Fact] = Growing()
-
-    @property
-    def facts(self) -> list[Fact]:
-        return [fact for _, fact in self.records]
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        self.records.append((actor, fact))
+        super().record(actor, fact)
         if fact.k is not Kind.MSG:
             self.news.append(fact)
 

@@ -28,3 +28,12 @@ class MemoryTracer(Tracer):
     @override
     def record(self, actor: str, fact: Fact) -> None:
         self.records.append((actor, fact))
+
+    def ops(self, **wanted: object) -> list[str]:
+        """Return what happened to messages, in order, of those facts that match."""
+        facts = [fact for fact in self.facts if fact.k == "msg"]
+        return [
+            str(fact.op)
+            for fact in facts
+            if all(getattr(fact, name) == value for name, value in wanted.items())
+        ]

@@ -21,8 +21,7 @@ LONG = {*BENCHES} - {"calls", "explorer", "node.routed", "runtime.footprint"}
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(one, marks=[pytest.mark.soak] if one in LONG else []) for one in BENCHES],
+    "name", [pytest.param(one, marks=[pytest.mark.soak] if one in LONG else []) for one in BENCHES]
 )
 def test_a_bench_runs_small(name):
     done = run_warm("-m", f"bench.{name}", "--json", "--small", timeout=200)

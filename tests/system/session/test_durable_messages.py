@@ -12,11 +12,7 @@ from tests.support.nats_server import needs_server, run_server
 from tests.support.node.node_processes import open_nodes
 from transports.sockets import open_background
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.timeout(300),
-    needs_server,
-]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), needs_server]
 
 PATIENCE = 120.0
 
@@ -53,10 +49,7 @@ async def test_a_message_outlives_its_node_and_finds_its_receiver_at_another(tmp
     async with open_nodes(tmp_path, server, 3) as group:
         one, two, three = group.nodes
         its_nodes = [two.url]
-        async with (
-            group.runtime("ra", 0) as ra,
-            group.runtime("rb", 1, its_nodes) as rb,
-        ):
+        async with group.runtime("ra", 0) as ra, group.runtime("rb", 1, its_nodes) as rb:
             ledger = await rb.deploy(partial(Ledger, kept))
             caller = await ra.deploy(Caller)
             assert (await caller.request(ledger.url, 0, durable=True)).code == 202

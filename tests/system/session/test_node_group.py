@@ -19,11 +19,7 @@ from transports.engine.contract import Row
 from transports.engine.nats import open_engine
 from transports.nats.connection import ServerUrl, Terms
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.timeout(300),
-    needs_server,
-]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), needs_server]
 
 RUNTIMES = 6
 PATIENCE = 120.0

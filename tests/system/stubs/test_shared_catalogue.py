@@ -17,11 +17,7 @@ from tests.support.catalogues import HERE, STUB_B, B, Publishing, Wall, archive_
 from tests.support.command import serving
 from tests.support.nats_server import needs_server, run_server
 
-pytestmark = [
-    pytest.mark.long,
-    pytest.mark.timeout(300),
-    needs_server,
-]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), needs_server]
 
 PATIENCE = 60.0
 

@@ -10,6 +10,7 @@ import actors
 from actors.runtime.config import RuntimeConfig
 from fsm.judge.trace_line import read_line
 from tests.support.command import serving
+from tests.support.report_world import Open
 
 LEASE = 5
 """Seconds; a process that renews has two more attempts after a third of them."""
@@ -19,13 +20,6 @@ DOMAIN = ("--domain", "a.example")
 WATCHER = ("runtime", *DOMAIN, "--hyperty", "watch=tests.system.sync.watching:Watcher")
 
 pytestmark = pytest.mark.timeout(180)
-
-
-class Open(actors.Hyperty):
-    """Lets everybody observe."""
-
-    async def on_subscribe(self, url, observer):
-        pass
 
 
 async def until(holds):
@@ -49,8 +43,7 @@ async def test_a_killed_observer_is_forgotten_and_a_quiet_one_is_not(tmp_path):
         serving(*WATCHER, "--name", "dies", "--node", node.url) as dies,
         serving(*WATCHER, "--name", "lives", "--node", node.url) as lives,
         actors.open_runtime(
-            RuntimeConfig(domain="a.example", name="ra", node=node.url, lease=LEASE),
-            trace=tmp_path,
+            RuntimeConfig(domain="a.example", name="ra", node=node.url, lease=LEASE), trace=tmp_path
         ) as here,
         await here.deploy(Open) as room,
         await here.deploy(Open, "asks") as asks,

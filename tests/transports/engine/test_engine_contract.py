@@ -3,23 +3,9 @@
 import pytest
 import trio
 
-from specs.limits.engine import (
-    LOG_ENTRY,
-    LOG_UNIT,
-    LOG_UNITS,
-    PUBLISHED_BYTES,
-    ROW_KEY,
-    ROW_VALUE,
-)
+from specs.limits.engine import LOG_ENTRY, LOG_UNIT, LOG_UNITS, PUBLISHED_BYTES, ROW_KEY, ROW_VALUE
 from tests.transports.engine.engines import received
-from transports.engine.contract import (
-    Append,
-    EngineDownError,
-    Entry,
-    LogFullError,
-    Put,
-    Row,
-)
+from transports.engine.contract import Append, EngineDownError, Entry, LogFullError, Put, Row
 
 # --- rows -----------------------------------------------------------------------------------------
 

@@ -16,15 +16,8 @@ async def store():
 
 
 @pytest.fixture
-async def engine(store):
-    async with store.open() as engine:
-        yield engine
-
-
-@pytest.fixture
-async def other(store):
-    async with store.open() as engine:
-        yield engine
+def place(store):
+    return store
 
 
 async def test_a_slow_store_answers_late(autojump_clock, store, engine):

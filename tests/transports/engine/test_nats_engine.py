@@ -10,27 +10,12 @@ import pytest
 import trio
 import trio.lowlevel
 
-from specs.limits.engine import (
-    NATS_UNSENT,
-    PUBLISHED_BYTES,
-    ROW_VALUE,
-)
+from specs.limits.engine import NATS_UNSENT, PUBLISHED_BYTES, ROW_VALUE
 from tests.support.command import ROOT
 from tests.support.nats_server import needs_server, run_server
-from tests.transports.engine.engines import (
-    NatsPlace,
-    until_current,
-    until_health,
-    until_row,
-)
+from tests.transports.engine.engines import NatsPlace, until_current, until_health, until_row
 from tests.transports.engine.nats_keys import USER, Key
-from transports.engine.contract import (
-    Append,
-    EngineDownError,
-    LogFullError,
-    Put,
-    Row,
-)
+from transports.engine.contract import Append, EngineDownError, LogFullError, Put, Row
 from transports.engine.nats import open_engine
 from transports.engine.nats_rows import bucket_of
 from transports.nats.client import Missing, NatsClient, Request

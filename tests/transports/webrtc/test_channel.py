@@ -7,11 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from specs.limits.protocol import MAX_FRAME_BYTES
-from specs.limits.webrtc import (
-    CHANNEL_CREDIT,
-    CHANNEL_MESSAGE,
-    CHANNEL_WINDOW,
-)
+from specs.limits.webrtc import CHANNEL_CREDIT, CHANNEL_MESSAGE, CHANNEL_WINDOW
 from transports.errors import CloseReason
 from transports.webrtc.memory import BadChannelError, ChannelCore, Frame, size_of
 

@@ -6,16 +6,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.errors import (
-    NameTakenError,
-    RestartLimitError,
-)
-from actors.kit.supervision.supervisor import (
-    ChildSpec,
-    Restart,
-    Strategy,
-    open_supervisor,
-)
+from actors.kit.errors import NameTakenError, RestartLimitError
+from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from tests.actors.kit.supervision.scribe import Crash, Scribe, deeds
 
 

@@ -14,13 +14,7 @@ from actors.keys.signing import make_key
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.push import PushConfig
 from fsm.registry.records import Device, DeviceTable
-from specs.limits.node import (
-    PUSH_BYTES,
-    PUSH_DEVICES,
-    PUSH_EACH,
-    PUSH_LIFE,
-    PUSH_PATIENCE,
-)
+from specs.limits.node import PUSH_BYTES, PUSH_DEVICES, PUSH_EACH, PUSH_LIFE, PUSH_PATIENCE
 from tests.actors.node.connectors.push_service import PushService
 from tests.support.node.http_server import open_http_server
 from tests.support.node.node_peer import MN, RA, RB, open_world

@@ -8,9 +8,7 @@ import trio
 from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from specs.limits.node import REGISTRY_POLL
-from tests.actors.node.connectors.rest_registry import (
-    RestRegistryFake,
-)
+from tests.actors.node.connectors.rest_registry import RestRegistryFake
 from tests.support.node.http_server import Said, open_http_server
 from tests.support.node.node_peer import RA, RB, SM, open_world
 from tests.support.trace.records import BOB, read, registered

@@ -18,10 +18,7 @@ KNOWN = {"authorization": f"Bearer {TOKEN}"}
 @asynccontextmanager
 async def watched_world(token=TOKEN, place="127.0.0.1:0", catalogue=None, **config):
     http = HttpConfig(place, None if token is None else token.encode(), catalogue=catalogue)
-    async with (
-        open_system_network() as network,
-        open_world(network, http=http, **config) as world,
-    ):
+    async with open_system_network() as network, open_world(network, http=http, **config) as world:
         yield world
 
 

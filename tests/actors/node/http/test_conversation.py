@@ -11,10 +11,7 @@ from actors.http.metrics import Part, Readiness, ReadyPage
 from actors.http.service import open_http, site_of
 from actors.kit.counters import Counters
 from actors.kit.supervision.supervisor import Monitor
-from specs.limits.protocol import (
-    HTTP_HEAD_BYTES,
-    HTTP_PER_HOST,
-)
+from specs.limits.protocol import HTTP_HEAD_BYTES, HTTP_PER_HOST
 from tests.support.node.web import get
 from transports.system import open_system_network
 

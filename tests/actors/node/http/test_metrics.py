@@ -7,16 +7,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from actors.http.metrics import Constant, MetricsPage
-from actors.kit.counters import (
-    BOUNDS,
-    BackEnd,
-    Counters,
-    Form,
-    Gauge,
-    Outcome,
-    Tally,
-    Timing,
-)
+from actors.kit.counters import BOUNDS, BackEnd, Counters, Form, Gauge, Outcome, Tally, Timing
 from specs.reply_code import Code, DropReason
 from tests.support.command import ROOT, serving
 from tests.support.node.node_process import UNHURRIED

@@ -10,12 +10,7 @@ from specs.limits.node import MAX_POLICY_COUNTERS
 from specs.message import Message, MessageType
 from tests.support.log import captured_log
 from tests.support.node.node_peer import RA, RB, open_world
-from tests.support.node.policing import (
-    one_policy,
-    policed,
-    rule,
-    rulings,
-)
+from tests.support.node.policing import one_policy, policed, rule, rulings
 
 SECRET = "a-very-secret-value"  # noqa: S105 - a word to look for
 CREATES = 'target.actionType.equals = "create"\n'

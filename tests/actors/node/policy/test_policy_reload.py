@@ -10,14 +10,7 @@ from actors.policy.store import PolicyFileError
 from specs.limits.node import MAX_POLICY_BYTES
 from tests.support.node.issuer import Issuer
 from tests.support.node.node_peer import RA, open_world
-from tests.support.node.policing import (
-    POLICY,
-    logged_in,
-    one_policy,
-    optional_login,
-    policed,
-    rule,
-)
+from tests.support.node.policing import POLICY, logged_in, one_policy, optional_login, policed, rule
 
 VERBS = ("create", "read")
 

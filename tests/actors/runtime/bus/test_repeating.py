@@ -37,10 +37,7 @@ class AtLast(Hyperty):
 async def test_a_repetition_that_finds_no_node_does_not_end_what_was_sent(autojump_clock):
     """MSG-07: the first message is answered, and the node holds its answer meanwhile."""
     by_node = DomainOptions(kinds=())
-    async with (
-        open_domain("ra", "rb", options=by_node) as domain,
-        trio.open_nursery() as nursery,
-    ):
+    async with open_domain("ra", "rb", options=by_node) as domain, trio.open_nursery() as nursery:
         slow = AtLast()
         to = await domain["rb"].runtime.deploy("slow", lambda: slow)
         answers = []

@@ -6,7 +6,6 @@ from hashlib import sha256
 import attrs
 import pytest
 import trio
-from typing_extensions import override
 
 from actors.catalogue.client import CatalogueAccess
 from actors.catalogue.publishing import describe_package
@@ -18,7 +17,6 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.isolation import HypertyLoadError, LoadStep
-from actors.runtime.policy import Policy
 from fsm.catalogue.descriptor import Reach
 from specs.addresses.address import CatalogueType, Entry, domain_registry
 from specs.descriptor import Revoked
@@ -28,6 +26,7 @@ from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.catalogues import B, Publishing, Wall, archive_of
 from tests.support.runtime.domain import counted_bytes
+from tests.support.runtime.runtime_parts import Refusing
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
@@ -48,18 +47,6 @@ class Greeter(Hyperty):
     "words.py": "COMMA = ', '\n",
 }
 BROKEN = {"greeter.py": "raise RuntimeError('not today')\n"}
-
-
-class Refusing(Policy):
-    """Refuses every create that goes to one address, once it is told which."""
-
-    def __init__(self):
-        self.to = ""
-
-    @override
-    def refusal(self, message, by):
-        is_it = message.to == self.to and message.type is MessageType.CREATE
-        return "not now" if is_it else None
 
 
 @attrs.define

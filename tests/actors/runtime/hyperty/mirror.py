@@ -52,9 +52,7 @@ NO_JSON = {
 }
 """Refused with 500, or `ValueError`: no wire carries it."""
 
-TOO_LARGE = {
-    "over the limit of chunks": "x" * LARGEST,
-}
+TOO_LARGE = {"over the limit of chunks": "x" * LARGEST}
 """Refused with 413."""
 
 IN_CHUNKS = {

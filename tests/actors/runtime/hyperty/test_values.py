@@ -8,13 +8,7 @@ import pytest
 import actors
 from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
 from fsm.sync.value.value import same
-from tests.actors.runtime.hyperty.mirror import (
-    BAD,
-    CODES,
-    GOOD,
-    LARGEST,
-    Mirror,
-)
+from tests.actors.runtime.hyperty.mirror import BAD, CODES, GOOD, LARGEST, Mirror
 from transports.memory import MemoryNetwork
 
 pytestmark = pytest.mark.timeout(240)
@@ -50,10 +44,7 @@ async def by_node(stack, network=None, **wanted):
     node = await stack.enter_async_context(actors.open_node("a.example", network=network))
     here, there = [
         await stack.enter_async_context(
-            actors.open_runtime(
-                configured(name, node, **wanted),
-                network=network,
-            )
+            actors.open_runtime(configured(name, node, **wanted), network=network)
         )
         for name in ("ra", "rb")
     ]

@@ -15,6 +15,7 @@ from actors.runtime.store.file import ObjectFile
 from fsm.sync.stored import SessionKept
 from specs.message import MessageType
 from specs.trace import Op
+from tests.support.report_world import Open
 from tests.support.trace.memory import MemoryTracer
 from transports.memory import MemoryNetwork
 
@@ -34,13 +35,6 @@ def written_at_once():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ObjectFile, "commit", commit)
         yield
-
-
-class Open(actors.Hyperty):
-    """Lets everybody observe."""
-
-    async def on_subscribe(self, url, observer):
-        pass
 
 
 class Life:

@@ -9,22 +9,14 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
-from actors.runtime.p2p.handshake import (
-    dial_candidate,
-    open_candidates,
-    welcome,
-    write_behind,
-)
+from actors.runtime.p2p.handshake import dial_candidate, open_candidates, welcome, write_behind
 from actors.runtime.p2p.link import P2PLink
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.transfer import Behind
 from specs.errors import BadMessageError
 from specs.identity import SenderIdentity
-from specs.limits.protocol import (
-    FRAME_MESSAGES,
-    STUB_QUEUE,
-)
+from specs.limits.protocol import FRAME_MESSAGES, STUB_QUEUE
 from specs.message import Message, MessageType
 from tests.actors.runtime.p2p.link_tls import own_tls, peer_tls
 from tests.support.runtime.p2p_bus import KeepingPort

@@ -11,13 +11,7 @@ from fsm.judge.trace_line import Verdict
 from specs.message import Message
 from specs.reply_code import DropReason
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import (
-    P2P_KINDS,
-    DomainOptions,
-    go_live,
-    judged,
-    open_domain,
-)
+from tests.support.runtime.domain import P2P_KINDS, DomainOptions, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
 SET_UP = ["created", "in-progress", "live"]

@@ -11,18 +11,12 @@ import sys
 import trio
 
 import actors
+from tests.support.report_world import Open
 
 
 def say(**reported):
     sys.stdout.write(json.dumps(reported) + "\n")
     sys.stdout.flush()
-
-
-class Open(actors.Hyperty):
-    """Lets everybody observe."""
-
-    async def on_subscribe(self, url, observer):
-        pass
 
 
 async def report(node, store):

@@ -9,10 +9,7 @@ from actors.kit.supervision.supervisor import ChildSpec, Strategy, open_supervis
 from actors.runtime.store import runtime_store
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.runtime.store.runtime_store import ObjectStore, StoreGate
-from fsm.sync.stored import (
-    CopyKept,
-    HomeKept,
-)
+from fsm.sync.stored import CopyKept, HomeKept
 from specs.limits.sync import COPIES_STORED, COPY_PAUSE, STORE_PAUSE
 
 URL, ALICE, BOB = "comm://a.ex/o", "hyperty://a.ex/alice", "hyperty://b.ex/bob"

@@ -17,12 +17,7 @@ from actors.runtime.bus.messages import Origin
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_identity import OwnIdentity
 from actors.runtime.own_parts import RefusingPart
-from actors.runtime.stubs.catalogue import (
-    BuiltInCatalogue,
-    Catalogue,
-    Descriptor,
-    StubKind,
-)
+from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, Descriptor, StubKind
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
 from actors.runtime.stubs.loader import Loader
 from actors.runtime.stubs.sandbox import Sandboxes

@@ -9,12 +9,7 @@ import pytest
 import trio
 
 from fsm.machines.stub_connection import STUB_CONNECTION
-from specs.limits.protocol import (
-    PING_PERIOD,
-    PONG_TIMEOUT,
-    RECONNECT_BASE,
-    STUB_QUEUE,
-)
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, RECONNECT_BASE, STUB_QUEUE
 from specs.reply_code import DropReason
 from tests.actors.runtime.stubs.stub_world import FORMS, RB, THERE, UA, S, open_stub
 

@@ -9,7 +9,7 @@ from tests.support.report_world import Closed, Open, world
 TODO = {
     "type": "object",
     "properties": {
-        "items": {"type": "array", "items": {"properties": {"done": {"type": "boolean"}}}},
+        "items": {"type": "array", "items": {"properties": {"done": {"type": "boolean"}}}}
     },
 }
 

@@ -3,11 +3,7 @@
 import pytest
 import trio
 
-from actors.testing.chaos.toxics import (
-    Latency,
-    Loss,
-    ResetPeer,
-)
+from actors.testing.chaos.toxics import Latency, Loss, ResetPeer
 from tests.actors.testing.chaos.chaos_scene import BETWEEN
 from tests.support.runtime.links import drain
 from transports.errors import LinkBrokenError

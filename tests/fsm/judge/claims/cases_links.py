@@ -337,9 +337,5 @@ t 100
 
 CHANGES = (
     case("I-C1", _FOLLOWED + _REPORTED_OF, ("callback 200 1", "callback 404 1")),
-    case(
-        "I-C5",
-        _FOLLOWED + _LAST_GONE,
-        ("bus del listeners RB/registry/changes registry\n", ""),
-    ),
+    case("I-C5", _FOLLOWED + _LAST_GONE, ("bus del listeners RB/registry/changes registry\n", "")),
 )

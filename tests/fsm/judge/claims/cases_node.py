@@ -48,10 +48,7 @@ SESSIONS = (
         "I-M15", _JOINED + _ASKED + _WENT_OUT, (_NODE, _FENCED + _NODE), ("member go", "fenced go")
     ),
     case(
-        "I-M15",
-        _JOINED + _ASKED + _WENT_OUT,
-        (_NODE, _AGAIN + _NODE),
-        ("member go", "joining go"),
+        "I-M15", _JOINED + _ASKED + _WENT_OUT, (_NODE, _AGAIN + _NODE), ("member go", "joining go")
     ),
     case(
         "I-K4",
@@ -116,11 +113,7 @@ bus xmit 200 1 MN/sm>RA/ua link=L1
 FAN_OUT = (
     case("I-M5", _PUBLISHED, ("targets=2", "targets=1")),
     case("I-M5", _PUBLISHED, ("targets=2", "targets=4")),
-    case(
-        "I-M7",
-        _PUBLISHED,
-        (_NEXT + _A_LEFT, _A_LEFT + _NEXT.replace("targets=2", "targets=1")),
-    ),
+    case("I-M7", _PUBLISHED, (_NEXT + _A_LEFT, _A_LEFT + _NEXT.replace("targets=2", "targets=1"))),
     case("I-M11", _OUT_IN, ("relay execute 1", "relay execute 2")),
     case(
         "I-M11",

@@ -117,11 +117,7 @@ VALUES = (
     case("I-D9", _CREATED + _GUEST + _INVITED, ("O1 HB writer=HA", "O1 HB writer=HB")),
     case("I-D9", _CREATED + _GUEST + _INVITED, (_GUEST, _GUEST + _GUEST.replace("add", "del"))),
     case("I-D9", _CREATED + _PUBLIC + _ANYBODY, (_PUBLIC, "")),
-    case(
-        "I-D9",
-        _CREATED + _DECIDED,
-        (_YES, _YES.replace("200", "403")),
-    ),
+    case("I-D9", _CREATED + _DECIDED, (_YES, _YES.replace("200", "403"))),
     case(
         "I-D9",
         _CREATED + _DECIDED + _REQUESTED,

@@ -202,34 +202,36 @@ _KEPT_FIRST, _KEPT_NEXT = (
     one.replace(" HA>HB", " HA>HB kind=durable") for one in (_NODE_FIRST, _LINK_NEXT)
 )
 _UNSURE = "bus take 503 1 HB>HA\nbus callback 503 1 HB>HA\n"
+_BOTH_LISTEN = "".join(f"bus add listeners HC/changes minibus:{one}\n" for one in _TWICE)
+
+
+def in_runtime(claim, record, *changes, more=""):
+    """A case of what a runtime's bus does."""
+    return case(claim, record, *changes, before=RUNTIME + more)
+
 
 BUSES = (
-    case("I-B1", ASKED, ("bus take", "bus del listeners HB minibus:HB\nbus take"), before=RUNTIME),
-    case("I-B1", ASKED, ("listener=HB", "listener=HC"), before=RUNTIME),
-    case("I-B2", _BOTH, (_SECOND, ""), before=RUNTIME + _TWO),
-    case("I-B3", _BOTH, (_FIRST + _SECOND, _SECOND + _FIRST), before=RUNTIME + _TWO),
-    case(
+    in_runtime("I-B1", ASKED, ("bus take", "bus del listeners HB minibus:HB\nbus take")),
+    in_runtime("I-B1", ASKED, ("listener=HB", "listener=HC")),
+    in_runtime("I-B2", _BOTH, (_SECOND, ""), more=_TWO),
+    in_runtime("I-B3", _BOTH, (_FIRST + _SECOND, _SECOND + _FIRST), more=_TWO),
+    in_runtime(
         "I-B3",
         "bus take update 1 HA>HC/changes\n" + "".join(_THREE) + 2 * _TAKEN_IN,
         ("".join(_THREE[:2]), "".join(_THREE[1::-1])),
-        before=RUNTIME + "".join(f"bus add listeners HC/changes minibus:{one}\n" for one in _TWICE),
+        more=_BOTH_LISTEN,
     ),
-    case(
+    in_runtime(
         "I-B3",
         _ONE_OF_TWO + "bus take update 1 HA>HC/changes\n" + "".join(_THREE[:2]) + _TAKEN_IN,
         (_ONE_OF_TWO, _ONE_OF_TWO + _THE_OTHER),
-        before=RUNTIME + "".join(f"bus add listeners HC/changes minibus:{one}\n" for one in _TWICE),
+        more=_BOTH_LISTEN,
     ),
-    case("I-B4", ASKED + ANSWERED, (ANSWERED, ANSWERED + _TO_A_LISTENER), before=RUNTIME),
-    case(
-        "I-B5",
-        _OUTWARD,
-        ("add listeners SA minibus:SA", "add listeners * minibus:SA"),
-        before=RUNTIME,
-    ),
-    case("I-B6", _OUTWARD, ("registry start HC", _OWN_PART), before=RUNTIME),
-    case("I-B6", ASKED, ("bus deliver", "registry start HB\nbus deliver"), before=RUNTIME),
-    case(
+    in_runtime("I-B4", ASKED + ANSWERED, (ANSWERED, ANSWERED + _TO_A_LISTENER)),
+    in_runtime("I-B5", _OUTWARD, ("add listeners SA minibus:SA", "add listeners * minibus:SA")),
+    in_runtime("I-B6", _OUTWARD, ("registry start HC", _OWN_PART)),
+    in_runtime("I-B6", ASKED, ("bus deliver", "registry start HB\nbus deliver")),
+    in_runtime(
         "I-B7",
         "bus take read 1 HA>HB\nbus take read 2 HA>HB\n"
         "bus deliver read 1 HA>HB listener=minibus:HB\n"
@@ -239,9 +241,8 @@ BUSES = (
         ("deliver read 1", "deliver read 3"),
         ("deliver read 2", "deliver read 1"),
         ("deliver read 3", "deliver read 2"),
-        before=RUNTIME,
     ),
-    case(  # a durable message may come later than others
+    in_runtime(  # a durable message may come later than others
         "I-B7",
         "bus take read 1 HA>HB kind=durable\nbus take read 2 HA>HB\n"
         "bus deliver read 2 HA>HB listener=minibus:HB\n"
@@ -249,7 +250,6 @@ BUSES = (
         "minibus:HB deliver read 2 HA>HB listener=HB\n"
         "minibus:HB deliver read 1 HA>HB kind=durable listener=HB\n",
         ("kind=durable listener", "listener"),
-        before=RUNTIME,
     ),
     case(  # across runtimes, whatever paths: what went by the node comes before the link's
         "I-B7",
@@ -266,40 +266,31 @@ BUSES = (
         _FROM_RA.replace("@rb", _AGAIN + "@rb") + _LINK_NEXT + _NODE_FIRST,
         (_AGAIN + "@rb", "@rb"),
     ),
-    case("I-B8", ASKED, ("bus take", "bus admit"), before=RUNTIME),
-    case(
+    in_runtime("I-B8", ASKED, ("bus take", "bus admit")),
+    in_runtime(
         "I-B8",
         _OUTWARD,
         (
             "bus take read 1 HA>HC\nregistry start HC\n",
             "registry start HC\nbus take read 1 HA>HC\n",
         ),
-        before=RUNTIME,
     ),
-    case(
-        "I-B9",
-        _DENIED,
-        ("bus synth", "x xmit read 1 HA>HB\nbus xmit read 1 HA>HB\nbus synth"),
-        before=RUNTIME,
+    in_runtime(
+        "I-B9", _DENIED, ("bus synth", "x xmit read 1 HA>HB\nbus xmit read 1 HA>HB\nbus synth")
     ),
-    case(
-        "I-B9", _DENIED, ("bus synth 403 1 HB>HA\nbus callback 403 1 HB>HA\n", ""), before=RUNTIME
-    ),
-    case(
+    in_runtime("I-B9", _DENIED, ("bus synth 403 1 HB>HA\nbus callback 403 1 HB>HA\n", "")),
+    in_runtime(
         "I-B10",
         ASKED,
         ("bus take", _FORGED),
-        before=RUNTIME
-        + "bus add components HA HA writer=local\nbus add components HC HC writer=local\n",
+        more="bus add components HA HA writer=local\nbus add components HC HC writer=local\n",
     ),
     *(
-        case(  # the bus repeats the answer of an address that has been removed
+        in_runtime(  # the bus repeats the answer of an address that has been removed
             "I-B10",
             _REPEATED,
             change,
-            before=RUNTIME
-            + "bus add components HA HA writer=local\n"
-            + "bus add components HC HB writer=local\n",
+            more="bus add components HA HA writer=local\nbus add components HC HB writer=local\n",
         )
         for change in (
             ("bus callback", _BY_THE_REMOVED + "bus callback"),
@@ -307,13 +298,12 @@ BUSES = (
         )
     ),
     *(
-        case(
+        in_runtime(
             "I-B10",
             _BY_LINK,
             change,
-            before=RUNTIME
-            + "bus add components PQ PQ writer=p2p-stub\n"
-            + "bus add components RB PQ writer=p2p-stub\n",
+            more="bus add components PQ PQ writer=p2p-stub\n"
+            "bus add components RB PQ writer=p2p-stub\n",
         )
         for change in (
             ("bus add components HC PQ writer=p2p-stub\n", ""),
@@ -326,18 +316,8 @@ BUSES = (
             (_sent(2, "RB/registry"), _sent(2, "MN/sm")),
         )
     ),
-    case(
-        "I-B11",
-        ASKED,
-        (ASKED, ASKED + "minibus:HA deliver read 1 HA>HB listener=HA\n"),
-        before=RUNTIME,
-    ),
-    case(
-        "I-B12",
-        _UNROUTED,
-        ("bus drop update 1 HA>HC/changes reason=no-target\n", ""),
-        before=RUNTIME,
-    ),
+    in_runtime("I-B11", ASKED, (ASKED, ASKED + "minibus:HA deliver read 1 HA>HB listener=HA\n")),
+    in_runtime("I-B12", _UNROUTED, ("bus drop update 1 HA>HC/changes reason=no-target\n", "")),
 )
 
 _CROSSED = "x rcv read 1 HA>HB via=SB\nx xmit read 1 HA>HB stub=SA link=L1 via=SB|SA\n"

@@ -6,17 +6,7 @@ import pytest
 from fsm.effects import LinkHint, hint_of
 from fsm.registry.resolve.searches import RequesterPlan
 from specs.message import Message, MessageType
-from tests.support.runtime.registry_core import (
-    CRQ,
-    HB,
-    PHB,
-    PQ,
-    RB,
-    REACH,
-    RECORD,
-    call,
-    with_node,
-)
+from tests.support.runtime.registry_core import CRQ, HB, PHB, PQ, RB, REACH, RECORD, call, with_node
 
 HINT = LinkHint(PHB, CRQ)
 

@@ -7,11 +7,7 @@ from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import MessageType
 from specs.trace import Op
-from tests.support.runtime.domain import (
-    DomainOptions,
-    judged,
-    open_domain,
-)
+from tests.support.runtime.domain import DomainOptions, judged, open_domain
 
 PATIENT = LinkPolicy(P2pUse.WHENEVER_POSSIBLE, wait=P2pWait.AWAIT)
 

@@ -5,12 +5,7 @@ import trio
 from actors.runtime.policy import Policy
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind, Op
-from tests.support.runtime.domain import (
-    P2P_PLACES,
-    DomainOptions,
-    judged,
-    open_domain,
-)
+from tests.support.runtime.domain import P2P_PLACES, DomainOptions, judged, open_domain
 
 
 class NoLinks(Policy):

@@ -70,9 +70,7 @@ class World:
 
 def by_profile(publishing, server, _folder):
     publishing.describes(
-        CatalogueType.IDP_PROXY,
-        "default",
-        profile={"stub": "http-json", "endpoint": server.url},
+        CatalogueType.IDP_PROXY, "default", profile={"stub": "http-json", "endpoint": server.url}
     )
 
 
