@@ -15,26 +15,31 @@ import threading
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
-from typing import Final, Generic, ParamSpec, TypeVar, TypeVarTuple, final
+from typing import Final, Generic, TypeVar, TypeVarTuple, final
 
 import trio
 from typing_extensions import override
 
 from actors import embedded_node, embedding
+from actors.kit.arguments import PathInput
 from actors.kit.errors import ActorStoppedError
 from actors.node.app import Node as RunningNode
+from actors.node.config import NodeConfig
+from actors.resources import Trace
+from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.sync.value.value import ObjectChange
 from specs.jsonvalue import Json, JsonInput
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
+from transports.link import Network
 
 __all__ = ["Node", "Observed", "Reported", "Runtime", "TrioThread", "open_node", "open_runtime"]
 
-P = ParamSpec("P")
 S = TypeVar("S")
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -503,22 +508,68 @@ async def _in_trio(
         yield value
 
 
-def _opener(
-    make: Callable[P, AbstractAsyncContextManager[S]], facade: Callable[[S, TrioThread], T]
-) -> Callable[P, AbstractAsyncContextManager[T]]:
-    """Return a function that opens what `make` opens, in a thread of its own."""
-
-    @asynccontextmanager
-    async def opened(*args: P.args, **kwargs: P.kwargs) -> AsyncIterator[T]:
-        context = make(*args, **kwargs)
-        async with TrioThread.open() as thread, thread.enter(context) as value:
-            yield facade(value, thread)
-
-    return opened
+@asynccontextmanager
+async def _opened(
+    context: AbstractAsyncContextManager[S], facade: Callable[[S, TrioThread], T]
+) -> AsyncIterator[T]:
+    """Keep a context of Trio open, in a thread of its own."""
+    async with TrioThread.open() as thread, thread.enter(context) as value:
+        yield facade(value, thread)
 
 
-open_node = _opener(embedded_node.open_node, Node)
-"""Run the message node of a domain while the context is open: `actors.open_node` for asyncio."""
+def open_node(
+    domain: str | NodeConfig, *, network: Network | None = None, trace: Trace = None
+) -> AbstractAsyncContextManager[Node]:
+    """Run the message node of a domain while the context is open.
 
-open_runtime = _opener(embedding.open_runtime, Runtime)
-"""Run a hyperty runtime while the context is open: `actors.open_runtime` for asyncio."""
+    Args:
+        domain: As for `actors.open_node`; the other arguments, too.
+        network: Network on which the node listens and dials.
+        trace: Directory or tracer for the trace.
+
+    If cancelled, the node still closes its sessions, and stops.
+
+    Raises:
+        Exception: As `actors.open_node`.
+    """
+    return _opened(embedded_node.open_node(domain, network=network, trace=trace), Node)
+
+
+def open_runtime(
+    domain: str | RuntimeConfig,
+    name: str = "",
+    *,
+    node: str = "",
+    network: Network | None = None,
+    trace: Trace = None,
+    store: PathInput | None = None,
+    credentials: Credentials = NO_CREDENTIALS,
+) -> AbstractAsyncContextManager[Runtime]:
+    """Run a hyperty runtime while the context is open.
+
+    Args:
+        domain: As for `actors.open_runtime`; the other arguments, too.
+        name: Name of the runtime in the domain.
+        node: URL of the message node.
+        network: Network on which the runtime dials and listens.
+        trace: Directory or tracer for the trace.
+        store: SQLite file for data objects.
+        credentials: Source of the tokens for logins.
+
+    If cancelled, the runtime still leaves in order.
+
+    Raises:
+        Exception: As `actors.open_runtime`.
+    """
+    if isinstance(domain, RuntimeConfig):
+        return _opened(embedding.open_runtime(domain, network=network, trace=trace), Runtime)
+    opening = embedding.open_runtime(
+        domain,
+        name,
+        node=node,
+        network=network,
+        trace=trace,
+        store=store,
+        credentials=credentials,
+    )
+    return _opened(opening, Runtime)

@@ -77,7 +77,8 @@ async def stream_visits(request: Request, most: int = 100) -> StreamingResponse:
 
 def read(url: str) -> str:
     with urllib.request.urlopen(url) as answer:
-        return answer.read().decode()
+        text: str = answer.read().decode()
+    return text
 
 
 async def main() -> None:

@@ -74,15 +74,19 @@ def echo(*lines: str, err: bool = False) -> None:
 
 
 SUMMARIES: Final[Mapping[str, str]] = {
+    "completion": "Print the script by which a shell completes commands and options.",
     "config": "Show the options in force and where they come from; check a file.",
     "dev": "Run a node, two runtimes and hyperties under development, reloaded on change.",
     "find": "Find hyperties and data objects, and follow what is found.",
     "fsm": "Look at the declared state machines, and judge runs by them.",
     "node": "Run the message node of a domain.",
+    "observe": "Follow a data object: its value and changes as JSON lines.",
     "policy": "Check policy files, and explain their decisions.",
     "release": "Give names of runtimes back to a node.",
+    "report": "Report a data object that lines of the standard input change.",
     "request": "Send one request to an address or a user's hyperty and print the answer.",
     "runtime": "Run a hyperty runtime.",
+    "send": "Send events to a hyperty.",
     "spark": "Judge traces of any size by all claims, with Spark.",
     "stub": "Sign, publish and check descriptors of stubs.",
     "token": "Make keys and login tokens for development.",
@@ -106,7 +110,11 @@ def command_of(name: str) -> click.Command:
     return command
 
 
-SETTINGS: Final = {"auto_envvar_prefix": "PROTOFLY", "show_default": True}
+SETTINGS: Final = {
+    "auto_envvar_prefix": "PROTOFLY",
+    "help_option_names": ["-h", "--help"],
+    "show_default": True,
+}
 """The settings of `click` for all commands."""
 
 

@@ -60,11 +60,13 @@ def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
     return Ended(int(exiting.value.code or 0), *reported)
 
 
-async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:
+async def call(
+    *arguments: str, env: dict[str, str] | None = None, stdin: int | None = None
+) -> Ended:
     """Run `python -m actors ...` to its end."""
     with TemporaryFile() as out, TemporaryFile() as err:
         command = ["-m", "actors", *arguments]
-        process = fork_warm(command, (None, out.fileno(), err.fileno()), env=env)
+        process = fork_warm(command, (stdin, out.fileno(), err.fileno()), env=env)
         try:
             status = await process.ended()
         finally:
@@ -100,14 +102,17 @@ class Serving:
 
 @asynccontextmanager
 async def serving(
-    *arguments: str, env: dict[str, str] | None = None, stderr: BinaryIO | None = None
+    *arguments: str,
+    env: dict[str, str] | None = None,
+    stdin: int | None = None,
+    stderr: BinaryIO | None = None,
 ) -> AsyncIterator[Serving]:
     """Run a command that serves, from its ready line on; it is gone afterwards."""
     outer, inner = os.pipe()
     async with trio.lowlevel.FdStream(outer) as out:
         try:
             errors = 2 if stderr is None else stderr.fileno()
-            process = fork_warm(["-m", "actors", *arguments], (None, inner, errors), env=env)
+            process = fork_warm(["-m", "actors", *arguments], (stdin, inner, errors), env=env)
         finally:
             os.close(inner)
         try:

@@ -1,0 +1,19 @@
+"""`python -m actors completion`: the script by which a shell completes the commands."""
+
+import click
+from click.shell_completion import get_completion_class
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def command(ctx: click.Context, shell: str) -> None:
+    """Print the script that completes commands and options of protofly in SHELL.
+
+    For bash: protofly completion bash > ~/.local/share/bash-completion/completions/protofly
+    """
+    found = get_completion_class(shell)
+    if found is None:
+        raise click.UsageError(f"there is no completion for {shell}")
+    root = ctx.find_root()
+    click.echo(found(root.command, {}, "protofly", "_PROTOFLY_COMPLETE").source())

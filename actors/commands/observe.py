@@ -1,0 +1,63 @@
+"""`python -m actors observe`: follow a data object, its changes as JSON lines."""
+
+import signal
+from functools import partial
+
+import trio
+
+from actors.cli import options, own_runtime
+from actors.cli.failure import say
+from actors.cli.group import CommandError, ExitCode
+from actors.hyperties import Caller
+from actors.runtime.objects.participant import ObjectError
+from actors.runtime.runtime import Runtime
+from fsm.commands.parameters import argument, option
+from specs.addresses.address import canonical
+
+
+@options.define_command("observe", has_log=True)
+def command(
+    *,
+    run: own_runtime.RunTemporary = own_runtime.temporary_runtime("observe", "name"),
+    url: str = argument("URL", read=canonical),
+    once: bool = option(),
+) -> int:
+    """Print the value of the data object URL, and then each change, until Ctrl-C.
+
+    Each line is a JSON object: first the value, then one for each change with its path, the old
+    and the new value. The command ends when the object is deleted. `find --scheme comm` and
+    `find --scheme ctxt` list data objects.
+
+    Args:
+        once: Print the value only.
+    """
+    return run(partial(_observe, url, once))
+
+
+async def _observe(url: str, once: bool, runtime: Runtime) -> ExitCode:  # noqa: FBT001 - by partial
+    caller = Caller()
+    await runtime.deploy("caller", lambda: caller)
+
+    async def follow() -> None:
+        async with caller.observe(url) as copy:
+            changes = copy.changes()
+            say("value", url=url, version=copy.version, value=copy.value)
+            if not once:
+                async for change in changes:
+                    texts = {"path": change.path, "old": change.old, "new": change.new}
+                    say("update", url=url, version=change.version, **texts)
+                say("end", url=url)
+        scope.cancel()
+
+    try:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with trio.open_nursery() as nursery:
+                scope = nursery.cancel_scope
+                nursery.start_soon(follow)
+                async for _ in signals:
+                    scope.cancel()
+    except* ObjectError as errors:
+        error = errors.exceptions[0]
+        code = own_runtime.exit_code(error.code) if isinstance(error, ObjectError) else 1
+        raise CommandError(str(error), ExitCode(code)) from error
+    return ExitCode.OK

@@ -1,0 +1,87 @@
+"""`python -m actors report`: report a data object that lines of the standard input change."""
+
+import signal
+from collections.abc import Sequence
+from functools import partial
+
+import click
+import trio
+
+from actors.cli import options, own_runtime
+from actors.cli.failure import say
+from actors.cli.group import CommandError, ExitCode
+from actors.cli.lines import read_lines
+from actors.commands.send import read_json
+from actors.hyperties import Caller
+from actors.runtime.objects.participant import ObjectError, SchemaError
+from actors.runtime.objects.reported_object import ReportedObject
+from actors.runtime.runtime import Runtime
+from fsm.commands.parameters import argument, option
+from specs.addresses.address import canonical
+from specs.jsonvalue import JsonObject
+
+
+@options.define_command("report", has_log=True)
+def command(
+    *,
+    run: own_runtime.RunTemporary = own_runtime.temporary_runtime("report", "runtime_name"),
+    name: str = argument("NAME"),
+    schema: str = option("SCHEMA", default="ctxt"),
+    value: str = option("JSON", default="{}"),
+    allow: tuple[str, ...] = option("ADDRESS", read=canonical),
+) -> int:
+    """Report a data object with the name NAME, and change it by each line of the standard input.
+
+    A line is a JSON object: each of its keys is a path in the value, such as `room.degrees`, and
+    gets the value beside it; null removes the attribute. The first printed line has the URL of the
+    object. The object is deleted at the end of the input, or by Ctrl-C.
+
+    Args:
+        schema: Schema of the object: comm, ctxt, or a catalogue address.
+        value: The first value.
+        allow: Only the hyperties with these addresses may observe; repeatable [default: all may].
+    """
+    first = read_json(value)
+    if not isinstance(first, dict):
+        raise click.BadParameter(f"{value!r} is no JSON object", param_hint="'--value'")
+    return run(partial(_report, name, schema, first, allow))
+
+
+async def _report(
+    name: str, schema: str, first: JsonObject, allow: Sequence[str], runtime: Runtime
+) -> ExitCode:
+    caller = Caller()
+    await runtime.deploy("caller", lambda: caller)
+
+    async def report() -> None:
+        access = {"allow": tuple(allow)} if allow else {"public": True}
+        async with caller.report(schema, first, name=name, **access) as reported:
+            say("object", url=reported.url, version=reported.version)
+            async for line in read_lines():
+                await _change(reported, line)
+        scope.cancel()
+
+    try:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with trio.open_nursery() as nursery:
+                scope = nursery.cancel_scope
+                nursery.start_soon(report)
+                async for _ in signals:
+                    scope.cancel()
+    except* (ObjectError, SchemaError) as errors:
+        error = errors.exceptions[0]
+        code = own_runtime.exit_code(error.code) if isinstance(error, ObjectError) else 2
+        raise CommandError(str(error), ExitCode(code)) from error
+    return ExitCode.OK
+
+
+async def _change(reported: ReportedObject, line: object) -> None:
+    """Make the changes of one line.
+
+    Raises:
+        CommandError: The line is no JSON object.
+    """
+    if not isinstance(line, dict):
+        raise CommandError('a line is no JSON object such as {"degrees": 24}', ExitCode.USAGE)
+    for path, value in line.items():
+        await reported.set(path, value)

@@ -1,0 +1,65 @@
+"""`python -m actors send`: send events to a hyperty."""
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import click
+import orjson
+
+from actors.cli import options, own_runtime
+from actors.cli.failure import say
+from actors.cli.group import CommandError, ExitCode
+from actors.cli.lines import read_lines
+from actors.hyperties import Caller
+from actors.runtime.runtime import Runtime
+from fsm.commands.parameters import argument
+from specs.addresses.address import canonical
+from specs.errors import ProtoflyError
+from specs.jsonvalue import Json
+
+
+def read_json(text: str) -> Json:
+    """Return the value of JSON text.
+
+    Raises:
+        BadParameter: The text is no JSON.
+    """
+    try:
+        value: Json = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise click.BadParameter(f"{text!r} is no JSON: {exc}") from exc
+    return value
+
+
+@options.define_command("send", has_log=True)
+def command(
+    *,
+    run: own_runtime.RunTemporary = own_runtime.temporary_runtime("send", "name"),
+    to: str = argument("TO", read=canonical),
+    value: str = argument("[JSON]", required=False, default="-"),
+) -> int:
+    """Send the event JSON to the hyperty with the address TO; there is no answer.
+
+    Without JSON, or if JSON is `-`, each line of the standard input is an event.
+    """
+    values = None if value == "-" else [read_json(value)]
+    return run(partial(_send, to, values))
+
+
+async def _send(to: str, values: list[Json] | None, runtime: Runtime) -> ExitCode:
+    caller = Caller()
+    await runtime.deploy("caller", lambda: caller)
+    count = 0
+    async for value in read_lines() if values is None else _each(values):
+        try:
+            await caller.send(to, value)
+        except (ProtoflyError, ValueError) as exc:
+            raise CommandError(str(exc), ExitCode.USAGE) from exc
+        count += 1
+    say("sent", to=to, events=count)
+    return ExitCode.OK
+
+
+async def _each(values: list[Json]) -> AsyncIterator[Json]:
+    for value in values:
+        yield value
