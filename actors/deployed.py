@@ -15,7 +15,7 @@ from specs.limits.protocol import DRAIN_TIMEOUT
 
 
 class _Tenant(ABC):
-    """A hyperty that runs in a runtime until it is undeployed.
+    """Handle to a hyperty that runs in a runtime until it is undeployed.
 
     `async with await runtime.deploy(...) as hello:` undeploys it when the block is left;
     outside of a block the runtime undeploys it when it closes.

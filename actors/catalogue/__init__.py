@@ -1,1 +1,1 @@
-"""Catalogues of descriptors: their sources, verification and publishing."""
+"""Catalogues, in which domains publish signed descriptors of stubs, hyperties and others."""

@@ -1,6 +1,6 @@
-"""Packages of code: packed reproducibly, and inspected before they are opened.
+"""Code packages of stubs and hyperties: making zip archives, and checking them before use.
 
-Nothing is unpacked to a disk and nothing is executed here. The inspected bytes are the very bytes
+Nothing is unpacked to a disk and nothing is executed here. The checked bytes are the very bytes
 that were hashed, and are passed on unchanged (T15, S16).
 """
 
@@ -35,7 +35,9 @@ _ENCRYPTED: Final = 0x1
 
 
 def pack(folder: Path) -> bytes:
-    """Pack the sources below a folder; the same sources give the same bytes. Block.
+    """Pack the source files in a folder to a zip archive; the same files give the same bytes.
+
+    Blocks.
 
     Raises:
         BadArchiveError: There are no sources, or they cannot be packed.
@@ -111,7 +113,7 @@ def _check_members(members: list[zipfile.ZipInfo]) -> None:
 
 
 def _check_name(member: zipfile.ZipInfo) -> None:
-    """Refuse a name that is no plain path below the archive; the library cleans `filename`."""
+    """Refuse a file name that leads out of the archive; the library cleans only `filename`."""
     name = member.orig_filename
     if name != member.filename or not _NAME.fullmatch(name):
         raise BadArchiveError(f"has a file {_member_name(member)} that leads out of it")
@@ -143,7 +145,7 @@ def _check_entry_point(names: set[str], entry_point: str) -> None:
 
 
 def _check_contents(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> None:
-    """Unpack all files without keeping them: the sizes in the directory may be false."""
+    """Check the sizes of all files by unpacking them in memory: the stated sizes may be false."""
     for member in members:
         if sum(map(len, _pieces(archive, member))) != member.file_size:
             raise BadArchiveError(f"has a file {_member_name(member)} of another size than it says")

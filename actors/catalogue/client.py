@@ -1,4 +1,4 @@
-"""Fetch descriptors of other domains, and verify them (T12..T15, S16).
+"""Client of catalogues: fetches descriptors of other domains, and verifies them (T12..T15, S16).
 
 The checks run in the order of least trust: the domain, its keys, its revocations, the signature,
 the signed content, and only then the package. Nothing that was fetched is executed here, or written
@@ -58,7 +58,7 @@ _UNPROVED: Final = Refused(
 
 
 def domain_trust(trust: Trust, domain: str) -> DomainTrust:
-    """Return the trust in a domain.
+    """Return the operator's trust settings for a domain.
 
     Raises:
         RefusalError: The trust file has no entry for the domain.
@@ -74,7 +74,7 @@ def domain_trust(trust: Trust, domain: str) -> DomainTrust:
 async def keys_of(
     key_trust: Keys | KeyTrust, source: Source, known: str | None
 ) -> tuple[Keys, str | None]:
-    """Return the keys of a domain.
+    """Return the keys that sign a domain's descriptors, and the text of the published key set.
 
     Args:
         key_trust: The keys, or their source.
@@ -118,7 +118,7 @@ D = TypeVar("D", StubDescriptor, SchemaDescriptor, RuntimeDescriptor, HypertyDes
 
 @attrs.frozen
 class Found(Generic[D]):
-    """A verified descriptor that may be used.
+    """Verified descriptor that may be used, with its package.
 
     Attributes:
         digest: Hash of the signed bytes.
@@ -133,13 +133,13 @@ class Found(Generic[D]):
 
     @property
     def level(self) -> Level:
-        """Whether a shipped stub is configured, or a package runs in a sandbox."""
+        """Kind of use: configuration of a stub that ships here, or a package in a sandbox."""
         return Level.PROFILE if self.package is None else Level.PACKAGE
 
 
 @attrs.frozen
 class _Visit:
-    """One access to the catalogue of a domain.
+    """Data of one access to the catalogue of a domain, such as keys and revocations.
 
     Attributes:
         trust: The trust of the operator in the domain.
@@ -155,7 +155,7 @@ class _Visit:
 
 
 class CatalogueClient:
-    """Find descriptors in catalogues.
+    """Client that finds and verifies descriptors in catalogues.
 
     For each domain one task works at a time; a slow catalogue does not delay other domains.
 
@@ -222,7 +222,7 @@ class CatalogueClient:
         return (await self._look(entry, RuntimeDescriptor)).descriptor
 
     def narrow(self, own: RuntimeDescriptor) -> None:
-        """Also judge constraints by the capabilities that a descriptor declares, from now on.
+        """Also restrict usable descriptors to the capabilities in this runtime's own descriptor.
 
         Args:
             own: The descriptor of this runtime.
@@ -279,7 +279,7 @@ class CatalogueClient:
     async def _revocations(
         self, domain: str, source: Source, keys: Keys
     ) -> tuple[Revocations, str] | None:
-        """Return the newest list of a domain; a list that is no longer served stays in effect."""
+        """Return a domain's newest list of revocations; the last one if none is served now."""
         text = (await self._load()).revoked.get(domain)
         known = None if text is None else seal.known_revocations(text)
         try:

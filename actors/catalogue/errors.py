@@ -1,4 +1,4 @@
-"""The errors of catalogues, by the party that has to act, and their refusals."""
+"""Exceptions of catalogues: refused descriptors, unusable files, and catalogues out of reach."""
 
 from typing import final
 
@@ -28,7 +28,7 @@ class SourceAwayError(RefusalError):
 
 
 class NotServedError(RefusalError):
-    """A catalogue has nothing at a path."""
+    """A catalogue has no file at a path."""
 
     def __init__(self, where: str, path: str) -> None:
         why = f"the catalogue {where} has no {path}"

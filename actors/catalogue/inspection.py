@@ -1,4 +1,4 @@
-"""Check a descriptor as a runtime would, and report each check, for people.
+"""Inspection of a published descriptor: makes a runtime's checks and reports each to the user.
 
 Nothing is stored and nothing is deployed; the memory of a runtime about earlier descriptors is not
 known here.
@@ -33,7 +33,7 @@ _MISPLACED: Final = "publish it there, or sign it for where it stands"
 @final
 @attrs.frozen
 class Check:
-    """One check of an inspection.
+    """Result of one check of a descriptor's inspection.
 
     Attributes:
         passed: Whether the check passed; None: it could not be made.
@@ -98,7 +98,7 @@ class _Inspector:
         self.checks.append(Check(name, finding, passed))
 
     async def run(self, text: bytes, path: str) -> None:
-        """Make every check.
+        """Make all checks of the descriptor.
 
         Raises:
             RefusalError: A check failed.

@@ -32,7 +32,7 @@ from specs.limits.protocol import MAX_ID
 
 @attrs.frozen
 class Known:
-    """The newest descriptor of an address."""
+    """The newest accepted descriptor of an address, with its counter."""
 
     seen: Seen
     text: str = attrs.field(repr=False)
@@ -40,7 +40,7 @@ class Known:
 
 @attrs.frozen
 class Kept:
-    """The whole memory.
+    """Everything that a catalogue client remembers about catalogues.
 
     Attributes:
         known: The newest descriptor of each address.
@@ -54,7 +54,7 @@ class Kept:
 
 
 class CatalogueStore:
-    """The accepted descriptors of a client, until the process ends; packages are not kept."""
+    """Store of accepted descriptors that lasts until the process ends; packages are not kept."""
 
     def __init__(self) -> None:
         self._kept = Kept()
@@ -102,7 +102,7 @@ class CatalogueStore:
 
 
 class FolderStore(CatalogueStore):
-    """Store the memory in a folder, beyond the end of the process.
+    """Store of accepted descriptors and packages in a folder, which outlives the process.
 
     Descriptors are in a JSON file, which is replaced as a whole at each change; concurrent changes
     of other processes are merged. Packages are files: the returned bytes are the ones whose hash

@@ -1,9 +1,8 @@
-"""Make signed texts and packages, and write them into a directory as a catalogue.
+"""Publishing: signs descriptors and packages, and writes them to a catalogue directory.
 
-Any web server can serve the directory as it is.
-
-A package is written before its descriptor, and a descriptor before the listing; each file is
-replaced as a whole. So a concurrent reader finds files that fit together.
+Any web server can serve the directory as it is. A package is written before its descriptor, and a
+descriptor before the listing; each file is replaced as a whole. So a concurrent reader finds files
+that fit together.
 """
 
 from base64 import b64decode
@@ -31,7 +30,7 @@ from transports.bodies import write_body
 
 
 class WrongKeyError(ProtoflyError):
-    """A key is for another algorithm than the one of catalogues."""
+    """A key is for an algorithm other than that of catalogues."""
 
     def __init__(self, algorithm: str) -> None:
         super().__init__(f"catalogues are signed by {EDDSA}, and this key is for {algorithm}")
@@ -234,7 +233,7 @@ class CatalogueFolder:
 
     @staticmethod
     def _verify_list(text: bytes, keys: Keys) -> Revocations:
-        """Verify a list as runtimes will: a list that they refuse would end all revocations."""
+        """Verify a list of revocations as runtimes will, before it is published."""
         try:
             return seals.signed_revocations(text, keys)
         except errors.BadSealError as exc:

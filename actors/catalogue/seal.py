@@ -45,7 +45,7 @@ class SealType(StrEnum):
 
 @attrs.frozen
 class Sealed:
-    """A signed text of the right form, with an unverified signature.
+    """Parsed signed text of a catalogue, before its signature is verified.
 
     Attributes:
         key_name: The name of the key in its header.
@@ -59,7 +59,7 @@ class Sealed:
 
 
 def read_seal(text: bytes, kind: SealType) -> Sealed:
-    """Return the parts of a signed text of a kind; nothing is verified.
+    """Parse a signed text of a certain kind; nothing is verified.
 
     Args:
         text: The signed text.
@@ -257,7 +257,7 @@ def known_revocations(text: str) -> Revocations:
 
 
 def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:
-    """Return why bytes are not the promised package; None: they are.
+    """Return why a fetched package is not the promised one; None: it is the promised one.
 
     Args:
         promised: The promised package.

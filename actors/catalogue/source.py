@@ -42,7 +42,7 @@ def package_path(sha256: str) -> str:
 
 
 class Source(ABC):
-    """A place of a catalogue.
+    """Interface for reading the files of one catalogue.
 
     Attributes:
         proves_domain: Whether the content certainly comes from the named place.
@@ -122,7 +122,7 @@ _NOTHING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EN
 
 
 class DirectorySource(Source):
-    """Read a directory; its files are not trusted either."""
+    """Catalogue in a local directory; its files are not trusted either."""
 
     proves_domain = True
 
@@ -159,7 +159,7 @@ _ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
 
 
 class HttpSource(Source):
-    """Read from one HTTP server.
+    """Catalogue on an HTTP server.
 
     Args:
         server: URL of the catalogue; paths are appended to its path.
@@ -197,7 +197,7 @@ class HttpSource(Source):
 
 
 DOMAIN: Final = "{domain}"
-"""Placeholder of the domain in a place."""
+"""Placeholder for the requested domain in the URL or directory of a catalogue."""
 
 _URL: Final = "://"
 
@@ -216,7 +216,7 @@ class BadPlaceError(PlaceError, public=True):
 
 @final
 class Places:
-    """The catalogues of a runtime.
+    """Locations of the catalogues that a runtime uses, by domain.
 
     Args:
         named: Makers by domain.

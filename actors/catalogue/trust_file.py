@@ -52,7 +52,7 @@ _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 
 
 class KeyTrust(Enum):
-    """Source of the keys of a domain without a key file."""
+    """Ways to get the keys of a domain for which no key file is configured."""
 
     PUBLISHED = "published"
     FIRST_USE = "first-use"
@@ -60,7 +60,7 @@ class KeyTrust(Enum):
 
 @attrs.frozen
 class DomainTrust:
-    """The trust in one domain.
+    """Trust settings for one domain: its keys and permissions.
 
     Attributes:
         keys: Keys of its descriptors, or their source.
@@ -76,7 +76,7 @@ class DomainTrust:
 
 @attrs.frozen
 class IssuerTrust:
-    """The trust in one identity provider.
+    """Trust settings for one identity provider: its keys and accepted tokens.
 
     Attributes:
         keys: Its keys, or the URL of its key set.
@@ -95,7 +95,7 @@ _NO_ISSUERS: Final[Mapping[str, IssuerTrust]] = MappingProxyType({})
 @final
 @attrs.frozen
 class Trust:
-    """The trust of a runtime in domains, publishers and identity providers.
+    """All trust settings of a runtime, for domains, publishers and identity providers.
 
     Attributes:
         domains: The trust in each domain, by name; `ANY` for all others.
@@ -199,7 +199,7 @@ class _Reader:
             yield name, self._issuer(name, entry, is_shared=is_shared)
 
     def _place(self, entry: object) -> str:
-        """Return the place of the keys of an issuer, in one spelling."""
+        """Return the location of an issuer's keys in one spelling, to compare locations."""
         keys = entry.get("keys") if isinstance(entry, dict) else None
         is_file = isinstance(keys, str) and "://" not in keys
         return str((self.folder / str(keys)).resolve()) if is_file else str(keys)

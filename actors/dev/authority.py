@@ -1,4 +1,4 @@
-"""A local certificate authority and the certificate of the local node, in files."""
+"""TLS certificates for local development, and reloading of hyperty classes from source files."""
 
 import datetime as dt
 import importlib.util
@@ -34,7 +34,7 @@ from specs.limits.development import AUTHORITY_DAYS, CERTIFICATE_DAYS, RENEWAL_D
 _AUTHORITY: Final = "Protofly development authority"
 _NODE: Final = "Protofly development node"
 _EARLIER: Final = dt.timedelta(minutes=5)
-"""Time before its making for which a certificate is valid, as clocks may differ a little."""
+"""Interval before its creation in which a certificate is already valid, as clocks may differ."""
 
 _Alternative: TypeAlias = x509.DNSName | x509.IPAddress
 
@@ -204,7 +204,7 @@ class BadSourceError(ProtoflyError):
 
 
 class _Uncached(SourceFileLoader):
-    """Compile a file at each load: the age of compiled files counts in whole seconds only."""
+    """Loader that compiles a file at each load, as cached compiled files may be outdated."""
 
     @override
     def path_stats(self, path: str) -> dict[str, object]:

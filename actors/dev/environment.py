@@ -66,7 +66,7 @@ continues to run, or an empty text; and the traceback of the error, or an empty 
 
 @attrs.define(eq=False)
 class Deployment:
-    """A deployed hyperty and the file of its class.
+    """Hyperty that runs in the development environment and is reloaded when its file changes.
 
     Attributes:
         source: Location of its class.
@@ -116,7 +116,7 @@ class Deployment:
         await self._deploy(self._made)
 
     async def _deploy(self, hyperty_class: type[Hyperty]) -> None:
-        """Deploy a class with the same address, or a new one if the hyperty has lost it."""
+        """Deploy a class at the hyperty's address, or at a new address if that one is lost."""
         name = self.source.name
         try:
             self.url = await self._running.deploy(Profile(name, address=self.url), hyperty_class)
@@ -126,7 +126,7 @@ class Deployment:
 
 @attrs.frozen
 class Environment:
-    """A running environment: the nodes, addresses of the runtimes by name, and their hyperties."""
+    """Running development environment: nodes, addresses of runtimes by name, and hyperties."""
 
     nodes: Sequence[Node]
     runtimes: Mapping[str, str]

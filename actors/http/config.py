@@ -1,4 +1,4 @@
-"""The configuration of an HTTP service, and the errors that its operator has to correct."""
+"""Configuration of the HTTP service of a node or runtime, and errors the operator must correct."""
 
 import ssl
 from pathlib import Path
@@ -13,7 +13,7 @@ from specs.errors import PlaceError, ProtoflyError
 @final
 @attrs.frozen
 class ShownCatalogue:
-    """A catalogue that the service serves."""
+    """Catalogue of a domain that the HTTP service publishes from a directory."""
 
     domain: str
     directory: Path = attrs.field(converter=as_path)
@@ -22,7 +22,7 @@ class ShownCatalogue:
 @final
 @attrs.frozen
 class HttpConfig:
-    """The HTTP service of a node or a runtime.
+    """Configuration of the HTTP service of a node or a runtime.
 
     Attributes:
         listen: `host:port`; port 0 picks a free one.
@@ -41,7 +41,7 @@ class HttpConfig:
 
 @final
 class OpenMetricsError(ProtoflyError, public=True):
-    """Any client that reaches the address could read the metrics."""
+    """The configuration would let other machines read the metrics without a token."""
 
     def __init__(self, where: str) -> None:
         super().__init__(f"metrics at {where} can be read from other machines without a token")
@@ -50,6 +50,6 @@ class OpenMetricsError(ProtoflyError, public=True):
 
 @final
 class HttpPlaceError(PlaceError, public=True):
-    """The address for health and metrics cannot be used."""
+    """The HTTP service cannot listen at the configured address."""
 
     summary = "cannot serve health and metrics on {}"

@@ -46,7 +46,7 @@ from specs.reply_code import DropReason
 
 
 class Part(StrEnum):
-    """Parts that a node or runtime needs to serve; `NODE` and `RUNTIME` mean the whole process."""
+    """Components that a process needs to serve; `NODE` and `RUNTIME` mean the whole process."""
 
     NODE = "node"
     LISTENER = "listener"
@@ -61,7 +61,7 @@ class Part(StrEnum):
 
 
 class Readiness:
-    """The reasons why a process cannot serve; at first, that it is starting.
+    """Record of the reasons why a process cannot serve; at first, that it is starting.
 
     Args:
         whole: The part that means the whole process; while it is missing, no other part is probed.
@@ -76,11 +76,11 @@ class Readiness:
         self.missing = MappingProxyType(self._missing)
 
     def ready(self, part: Part) -> None:
-        """Record that a part can serve."""
+        """Record that a component can serve."""
         self._missing.pop(part, None)
 
     def lacking(self, part: Part, why: str) -> None:
-        """Record that a part cannot serve.
+        """Record that a component cannot serve.
 
         Args:
             part: Part of the process.
@@ -90,7 +90,7 @@ class Readiness:
 
 
 Probe: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Tests whether a part of the process works; returns half a sentence if it does not."""
+"""Tests whether a component works; returns the reason as half a sentence, or None if it works."""
 
 _ALIVE: Final = json_page(HTTPStatus.OK, {"status": "ok"})
 
@@ -101,7 +101,7 @@ async def health() -> Page:
 
 
 class ReadyPage:
-    """Make /readyz from the recorded state of the parts, and from probes.
+    """Handler of /readyz: reports which components of the process cannot serve.
 
     Args:
         probes: Probes of the parts; called only for parts without a recorded reason.
@@ -119,7 +119,7 @@ class ReadyPage:
         self._early = early
 
     async def __call__(self) -> Page:
-        """Probe every part, all at once."""
+        """Probe all components at the same time, and return the page."""
         missing = dict(self._readiness.missing)
         probed = self._early if self._readiness.whole in missing else self._probes.keys()
         async with trio.open_nursery() as nursery:
@@ -182,7 +182,7 @@ OF_RUNTIMES: Final = frozenset(
 
 
 class MetricsPage:
-    """Make /metrics from the counters of a process, in a registry of its own.
+    """Handler of /metrics: writes the counters of a process in the text format of Prometheus.
 
     Args:
         counters: The counters.
@@ -195,12 +195,12 @@ class MetricsPage:
         ProcessCollector(registry=self._registry)
 
     async def __call__(self) -> Page:
-        """Read every counter."""
+        """Return the page with the current values of all counters."""
         return Page(HTTPStatus.OK, generate_latest(self._registry), _TEXT)
 
 
 class _Reader(Collector):
-    """Read the counters at each scrape."""
+    """Collector for the Prometheus library, which reads the counters at each scrape."""
 
     def __init__(self, counters: Counters, shown: Container[Measured] | None) -> None:
         self._counters = counters

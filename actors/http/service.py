@@ -1,4 +1,4 @@
-"""The HTTP listener of a process: its socket, its connections and its pages.
+"""HTTP listener of a node or runtime: accepts connections and answers their requests.
 
 A connection is h11 on a byte stream link, with a time limit for every step. An ASGI server does not
 fit: the Trio worker of Hypercorn shields its writes without a deadline, so that a peer that reads
@@ -64,13 +64,13 @@ _PIECE: Final = protocol.HTTP_HEAD_BYTES // 4
 """Bytes that are parsed at once, and so the most by which a head can exceed its limit."""
 
 _QUERY_FIELDS: Final = 16
-"""Maximal fields of a query: more than any page here reads."""
+"""Maximum number of fields of a query: more than any page here reads."""
 
 _CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
 
 
 class Conversation:
-    """Answer the requests of one connection, one after the other.
+    """HTTP connection of a client; answers its requests one after the other.
 
     Args:
         name: Name of the connection, for people.
@@ -90,7 +90,7 @@ class Conversation:
         self._left = protocol.HTTP_REQUESTS
 
     async def talk(self) -> None:
-        """Answer requests until one end stops; an error ends the connection."""
+        """Answer requests until the client or the server closes; an error ends the connection."""
         try:
             while await self._answer_next():
                 self._protocol.start_next_cycle()
@@ -127,7 +127,7 @@ class Conversation:
     # ---- reading
 
     async def _next_visit(self) -> Visit | Page | None:
-        """Read a request, with a body if a service takes one; return a page to refuse it."""
+        """Read a request with its body; return a page if it is refused, None at the end."""
         request = await self._next_event()
         if not isinstance(request, h11.Request):
             return None
@@ -263,12 +263,12 @@ def _has_unclear_body(request: h11.Request) -> bool:
 
 
 class HttpListener(Actor[Never]):
-    """Accept HTTP connections; close those above the share of their host.
+    """Actor that accepts HTTP connections and limits their number per client host.
 
     A task serves each connection; its crash affects no other connection.
 
     Args:
-        shares: Connections at once, in all and of one host.
+        shares: Limits of simultaneous connections, in total and per host.
         is_encrypted: Whether connections are encrypted.
     """
 
@@ -335,7 +335,7 @@ def site_of(
     more: Mapping[str, Source] = _NO_PAGES,
     catalogue: CatalogueSource | None = None,
 ) -> Site:
-    """Make the site of a process.
+    """Make the set of all pages and services that a process serves over HTTP.
 
     Args:
         config: The configuration.
@@ -362,7 +362,7 @@ def site_of(
 
 
 def check_readers(config: HttpConfig, place: str) -> None:
-    """Refuse to show metrics to any client that reaches an address.
+    """Refuse a configuration that lets other machines read the metrics without a token.
 
     Args:
         config: The configuration.

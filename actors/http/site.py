@@ -44,7 +44,7 @@ Headers = tuple[tuple[str, str], ...]
 
 @attrs.frozen
 class Visit:
-    """One request.
+    """HTTP request of a client.
 
     Attributes:
         query: Decoded fields; of a repeated name the last value.
@@ -76,7 +76,7 @@ class Visit:
 
 @attrs.frozen
 class Page:
-    """One answer.
+    """Complete HTTP answer.
 
     Attributes:
         body: The whole body; for `HEAD` only its length is sent.
@@ -89,7 +89,7 @@ class Page:
 
 
 class Parts(ABC):
-    """Source of the parts of a streamed response."""
+    """Source of a streamed answer: returns the answer part by part."""
 
     @abstractmethod
     async def next(self) -> bytes | None:
@@ -105,7 +105,7 @@ class Parts(ABC):
 
 @attrs.frozen
 class Feed:
-    """An answer whose parts a source makes, until the source ends."""
+    """HTTP answer whose body is streamed from a source."""
 
     status: HTTPStatus
     source: Parts
@@ -114,7 +114,7 @@ class Feed:
 
 
 LATER: Final = ("retry-after", f"{RETRY_AFTER:.0f}")
-"""The header of an answer 503."""
+"""Header `retry-after`, for an answer with status 503."""
 
 
 def json_page(status: HTTPStatus, value: Json, *headers: tuple[str, str]) -> Page:
@@ -152,7 +152,7 @@ _AWAY: Final = json_page(
 
 
 class WellKnown:
-    """Answer visits to a catalogue.
+    """Handler of requests for the files of a catalogue.
 
     Args:
         source: Source of the catalogue; read again for each visit.
@@ -226,7 +226,7 @@ the node.
 
 
 def keys_page(keys: JsonObject) -> "Source":
-    """Make the page of public keys."""
+    """Return the handler of the page with public keys."""
     page = Page(HTTPStatus.OK, orjson.dumps(keys) + b"\n", _KEY_SET)
 
     async def show() -> Page:
@@ -237,7 +237,7 @@ def keys_page(keys: JsonObject) -> "Source":
 
 
 Source: TypeAlias = Callable[[], Awaitable[Page]]
-"""Makes a page for each visit."""
+"""Handler that makes the page for each request."""
 
 _PROXIED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 """Headers that a proxy adds."""
@@ -254,7 +254,7 @@ _OTHER_SITES: Final = ("cross-site", "same-site")
 
 
 class HttpService(ABC):
-    """One path that accepts other requests than those for a page.
+    """Handler of requests at a path that accepts methods other than GET.
 
     Attributes:
         limit: Maximal bytes of a body.
@@ -285,13 +285,13 @@ class HttpService(ABC):
 _NO_SERVICES: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 Folder: TypeAlias = Callable[[Visit], Awaitable[Page]]
-"""Answers every visit below a path."""
+"""Handler of all requests below a path."""
 
 _NO_FOLDERS: Final[Mapping[str, Folder]] = MappingProxyType({})
 
 
 class Gate:
-    """Admit readers of metrics.
+    """Access check for the metrics page.
 
     Args:
         token: Required bearer token; None: no token, but then only readers on this machine,
@@ -340,7 +340,7 @@ READ_ONLY: Final = json_page(
 
 
 class Site:
-    """Answer visits.
+    """All pages and services of a process; answers each request by its path.
 
     Args:
         public: Pages for everybody, by path.
@@ -450,7 +450,7 @@ _NO_FILE: Final = json_page(HTTPStatus.NOT_FOUND, {"error": "no file is served h
 
 
 class WebFiles:
-    """Answer visits below `WEB`."""
+    """Handler of requests for files of the web pages, below `WEB`."""
 
     def __init__(self) -> None:
         self._files: Final = dict(_files())
@@ -479,7 +479,7 @@ def _headers(name: str, kind: str) -> tuple[tuple[str, str], ...]:
 
 
 def _files() -> Iterator[tuple[str, Path]]:
-    """Yield the files of the package with their paths in it; none without the package."""
+    """Yield all served web files with their paths in the package; none without the package."""
     inside = (path for folder in _FOLDERS for path in (_ROOT / folder).rglob("*"))
     for path in sorted((*_ROOT.glob("protofly*.*"), *inside)):
         if path.suffix in _KINDS and path.is_file():

@@ -1,1 +1,1 @@
-"""Public and private keys: sets, files, and signatures."""
+"""Public and private keys for signatures: key files, sets of keys, tokens and certificates."""

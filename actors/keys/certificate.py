@@ -1,8 +1,8 @@
-"""The certificate of a runtime for its direct links, and the validity of certificate files.
+"""Self-signed certificates of runtimes for direct links, and checks of certificate files.
 
-The certificate of direct links is made in memory, self-signed, and used by one process: a peer
-recognises it only by the offer or answer that the key of the runtime has signed. So it has no
-expiry and no name.
+The certificate of direct links is made in memory and used by one process. A peer recognises this
+certificate only by the offer or answer that the key of the runtime has signed. So the certificate
+has no expiry and no name.
 """
 
 import hashlib
@@ -26,15 +26,15 @@ from transports.tls import OwnCertificate
 
 _NAME: Final = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "protofly link")])
 _SERIAL: Final = 1
-"""Serial number: each certificate is the only one of its issuer, which is its key."""
+"""Serial number of all certificates: each has its own key, so its issuer has no other."""
 
 _BEGIN: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _END: Final = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC)
-"""The date that means no expiry (RFC 5280 section 4.1.2.5)."""
+"""Expiry of the certificates: the date that means "no expiry" (RFC 5280 section 4.1.2.5)."""
 
 
 def make_certificate(seed: bytes | None = None) -> OwnCertificate:
-    """Make a certificate with a new key (Ed25519).
+    """Make a self-signed certificate with a new Ed25519 key.
 
     Args:
         seed: `SEED_BYTES` random bytes for the key; None: from the operating system.
@@ -47,7 +47,7 @@ def make_certificate(seed: bytes | None = None) -> OwnCertificate:
 
 
 def make_channel_certificate(seed: bytes | None = None) -> OwnCertificate:
-    """Make a certificate of DTLS with a new key, on the curve of all browsers (P-256).
+    """Make a self-signed DTLS certificate, with a new key on a curve of all browsers (P-256).
 
     Args:
         seed: `SEED_BYTES` random bytes for the key; None: from the operating system.
@@ -60,7 +60,7 @@ def make_channel_certificate(seed: bytes | None = None) -> OwnCertificate:
 
 
 def fingerprint_of(certificate: OwnCertificate) -> str:
-    """Return the fingerprint of a certificate of DTLS, as in a session description."""
+    """Return the SHA-256 fingerprint of a DTLS certificate, written as in a session description."""
     return f"sha-256 {hashlib.sha256(certificate.der).digest().hex(':').upper()}"
 
 
@@ -80,7 +80,7 @@ def _own(
 
 
 def is_certificate(der: bytes) -> bool:
-    """Return whether bytes are one certificate in DER form, and nothing else."""
+    """Return whether some bytes are exactly one certificate in DER form."""
     try:
         x509.load_der_x509_certificate(der)
     except ValueError:

@@ -1,4 +1,4 @@
-"""The file of a runtime's key: its owner alone may read it."""
+"""The file with the private key of a runtime, which only its owner may read."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ from specs.limits.node import JWKS_BYTES
 _log = get_logger("actors.keys")
 
 _OTHERS: Final = 0o077
-"""Rights that only the owner should have: others could use the key."""
+"""Permission bits for other users: they should not be set, since others could use the key."""
 
 
 @final
@@ -24,9 +24,9 @@ class KeyFileError(PlaceError, public=True):
 
 
 def open_key_file(path: Path) -> RuntimeKey:
-    """Return the key in a file; make a missing file, with a new key.
+    """Return the private key in a file; if the file is missing, make a key and write the file.
 
-    Two processes that make the same file at the same time get the same key. Block.
+    Two processes that make the same file at the same time get the same key. This function blocks.
 
     Args:
         path: The file.

@@ -1,7 +1,7 @@
-"""A set of public keys that verify signatures (RFC 7517), and their algorithms.
+"""Sets of public keys that verify signatures (RFC 7517), and the accepted algorithms.
 
-Each key has its algorithms, and no other algorithm is accepted (RFC 8725, 3.1). Identity providers
-publish keys of many kinds in one set, so a key that cannot be used is skipped.
+For each key only its own algorithms are accepted (RFC 8725, 3.1). Identity providers publish keys
+of many kinds in one set, so a key that cannot be used is skipped.
 """
 
 from base64 import urlsafe_b64decode
@@ -27,7 +27,7 @@ _log = get_logger("actors.keys")
 EDDSA: Final = "EdDSA"
 
 _SYNONYMS: Final = MappingProxyType({"Ed25519": EDDSA})
-"""Other names of algorithms: EdDSA with a key for Ed25519 (RFC 9864)."""
+"""Alternative names of algorithms: `Ed25519` means EdDSA with an Ed25519 key (RFC 9864)."""
 
 _BY_KIND: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = MappingProxyType(
     {
@@ -37,10 +37,10 @@ _BY_KIND: Final[Mapping[tuple[str, str | None], tuple[str, ...]]] = MappingProxy
         ("RSA", None): ("RS256", "PS256"),
     }
 )
-"""By type and curve of a key, its possible algorithms; a key without `alg` has all of them."""
+"""The accepted algorithms for each type and curve of key; a key without `alg` has all of them."""
 
 ALGORITHMS: Final = tuple(each for names in _BY_KIND.values() for each in names)
-"""The accepted algorithms, each by its usual name."""
+"""The names of the accepted signature algorithms."""
 
 _ACCEPTED_NAMES: Final = frozenset({*ALGORITHMS, *_SYNONYMS})
 
@@ -48,7 +48,7 @@ Key: TypeAlias = OKPKey | ECKey | RSAKey
 
 
 def canonical(algorithm: str) -> str | None:
-    """Return the usual name of an algorithm; None: it is not accepted.
+    """Return the usual name of a signature algorithm; None: the algorithm is not accepted.
 
     Args:
         algorithm: A name of the algorithm.
@@ -58,7 +58,7 @@ def canonical(algorithm: str) -> str | None:
 
 
 class _Registry(JWSRegistry):
-    """Know the accepted algorithms.
+    """Register of the accepted signature algorithms, for the library joserfc.
 
     The library warns of `EdDSA`, because newer documents call it `Ed25519` (RFC 9864); issuers go
     on using the name of RFC 8037.
@@ -72,12 +72,12 @@ class _Registry(JWSRegistry):
 
 
 REGISTRY: Final = _Registry()
-"""The algorithms that the library may use."""
+"""The only register of algorithms that is passed to the library joserfc."""
 
 
 @final
 class BadKeysError(ReasonError, public=True):
-    """A text is no set of keys; its author has to act."""
+    """A text is not a usable set of public keys; the author of the text has to act."""
 
     summary = "no set of keys"
 
@@ -85,18 +85,18 @@ class BadKeysError(ReasonError, public=True):
 _PRIVATE: Final = "it holds a private key, which must stay secret"
 
 _SECRET: Final = frozenset({"d", "p", "q", "dp", "dq", "qi", "oth"})
-"""Members of a key that belong to its private part."""
+"""Names of the members that hold the secret part of a key."""
 
 _MATERIAL: Final = ("kty", "crv", "x", "y", "n", "e")
 
 
 @attrs.frozen
 class VerifyingKey:
-    """A public key.
+    """Public key that verifies signatures by certain algorithms.
 
     Attributes:
-        algorithms: The only algorithms that it verifies (RFC 8725, 3.1).
-        issuer: The only issuer whose tokens it verifies (`iss` in the key entry); None: any
+        algorithms: The only algorithms for which the key may be used (RFC 8725, 3.1).
+        issuer: The only issuer whose tokens the key verifies (`iss` in the key entry); None: any
             issuer of the set.
     """
 
@@ -105,7 +105,7 @@ class VerifyingKey:
     issuer: str | None = None
 
     def is_of(self, issuer: Json, *, is_shared: bool) -> bool:
-        """Return whether the key verifies tokens of an issuer (RFC 8725, 3.8).
+        """Return whether this key may verify tokens of an issuer (RFC 8725, 3.8).
 
         Args:
             issuer: Name of the issuer.
@@ -115,15 +115,15 @@ class VerifyingKey:
 
 
 Keys: TypeAlias = Mapping[str, VerifyingKey]
-"""Public keys by their names in signatures (`kid`)."""
+"""Public keys by their names; a signature states the name of its key (`kid`)."""
 
 
 def read_keys(text: bytes, where: str | None = None) -> Keys:
-    """Read a set of keys; skip those that cannot be used.
+    """Read a JSON Web Key Set; skip the keys that cannot be used.
 
     Args:
-        text: The set.
-        where: Place of the set, to log the skipped keys; None: they are not logged.
+        text: The key set as JSON.
+        where: File or URL of the set, for the log entry on skipped keys; None: they are not logged.
 
     Raises:
         BadKeysError: The text is no key set, has a private key, or no usable key.
@@ -135,22 +135,22 @@ def read_keys(text: bytes, where: str | None = None) -> Keys:
 
 
 def log_skipped(where: str, skipped: Sequence[str]) -> None:
-    """Log the skipped keys of a set.
+    """Log which keys of a set cannot be used and are skipped.
 
     Args:
-        where: Place of the set.
+        where: File or URL of the set.
         skipped: Name of each skipped key, with the reason.
     """
     _log.warning("keys skipped", source=where, why="; ".join(skipped))
 
 
 def read_key_set(text: bytes) -> tuple[Keys, tuple[str, ...]]:
-    """Read a set of keys; return them, and the name of each skipped key with the reason.
+    """Read a JSON Web Key Set; return its keys, and the name of each skipped key with the reason.
 
     Keys for other uses, such as encryption, are omitted silently.
 
     Args:
-        text: The set.
+        text: The key set as JSON.
 
     Raises:
         BadKeysError: The text is no key set, has a private key, or no usable key.
@@ -181,10 +181,10 @@ def _new_name(name: str, keys: Keys) -> str:
 
 
 _NAME_SHOWN: Final = 64
-"""Characters of the name of a key in a reason."""
+"""Maximum number of characters of a key's name in an error message."""
 
 _REASONS_SHOWN: Final = 4
-"""Number of skipped keys in the refusal of a whole set."""
+"""Maximum number of skipped keys that the error message about an unusable set lists."""
 
 
 def _entries(text: bytes) -> list[Json]:
@@ -207,7 +207,7 @@ def _entries(text: bytes) -> list[Json]:
 
 
 def algorithms_of(entry: JsonObject) -> tuple[str, ...]:
-    """Return the algorithms of a key; empty: none of them is accepted.
+    """Return the accepted algorithms for a key; empty: no accepted algorithm fits the key.
 
     Args:
         entry: The entry of the key in its set. An RSA key without `alg` has both algorithms of its
@@ -222,7 +222,7 @@ def algorithms_of(entry: JsonObject) -> tuple[str, ...]:
 
 
 def _read(entry: Json) -> VerifyingKey | None:
-    """Read a key; None: it is meant for another use.
+    """Read one key of a set; None: the key is not for signatures.
 
     Raises:
         BadKeysError: The key cannot be used.
@@ -248,16 +248,16 @@ def _read(entry: Json) -> VerifyingKey | None:
 
 
 def import_key(entry: JsonObject, members: tuple[str, ...]) -> Key:
-    """Make a key from some members of an entry.
+    """Make a key object from some members of a JSON Web Key.
 
     Args:
         entry: The entry of the key in a set or file.
-        members: The members that are read.
+        members: Names of the members that are used; all others are ignored.
 
     Raises:
-        JoseError: The members are no key.
-        ValueError: The members are no key.
-        KeyError: The members are no key.
+        JoseError: The members form no key.
+        ValueError: The members form no key.
+        KeyError: The members form no key.
     """
     material = [(name, entry[name]) for name in members if name in entry]
     words: dict[str, str | list[str]] = {
@@ -273,7 +273,7 @@ def import_key(entry: JsonObject, members: tuple[str, ...]) -> Key:
 
 
 def _check_size(entry: JsonObject) -> None:
-    """Refuse an RSA key of a wrong size, before the library warns of it."""
+    """Refuse an RSA key that is too short or too long, before the library logs a warning."""
     modulus = entry.get("n")
     if entry.get("kty") != "RSA" or not isinstance(modulus, str):
         return

@@ -1,4 +1,4 @@
-"""Sources of public keys: files and HTTP servers of the operator, read again when due."""
+"""Sources of public keys (files and HTTP servers), and a cache that fetches their keys in time."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -19,17 +19,17 @@ _log = get_logger("actors.keys")
 
 
 class KeysAwayError(PlaceError):
-    """A set of keys cannot be read at the moment; the operator may have to act."""
+    """A set of public keys cannot be read at the moment; the operator may have to act."""
 
     summary = "cannot get the keys of {}"
 
 
 class KeySource(ABC):
-    """Return the current keys of one source.
+    """File or server from which a set of public keys can be fetched repeatedly.
 
     Attributes:
-        fresh: Seconds for which fetched keys need not be fetched again.
-        pause: Seconds between two attempts.
+        fresh: Seconds after which fetched keys count as old and are fetched again.
+        pause: Minimum number of seconds between two attempts to fetch.
     """
 
     name: str
@@ -39,7 +39,7 @@ class KeySource(ABC):
 
     @abstractmethod
     async def fetch(self) -> Keys:
-        """Fetch the current keys.
+        """Fetch the current keys from the file or server.
 
         Raises:
             KeysAwayError: The keys cannot be fetched, or are invalid.
@@ -47,10 +47,10 @@ class KeySource(ABC):
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close the source."""
+        """Close the connections to the source."""
 
     def _read(self, text: bytes) -> Keys:
-        """Read a set; log the skipped keys when they change."""
+        """Read the text of a key set; log its skipped keys if they differ from the last time."""
         keys, skipped = read_key_set(text)
         if skipped and skipped != self._skipped:
             log_skipped(self.name, skipped)
@@ -59,7 +59,7 @@ class KeySource(ABC):
 
 
 class KeyFile(KeySource):
-    """A file with a set of keys; read again at a login, at most once a second."""
+    """File with a set of public keys; it is read again at a login, at most once a second."""
 
     fresh = node.KEY_FILE_FRESH
     pause = node.KEY_FILE_PAUSE
@@ -77,7 +77,9 @@ class KeyFile(KeySource):
         await trio.lowlevel.checkpoint()
 
     def read(self) -> Keys:
-        """Read the file; block.
+        """Read the key set from the file.
+
+        This method blocks.
 
         Raises:
             KeysAwayError: The file cannot be read, or has no keys.
@@ -90,7 +92,7 @@ _OK: Final = 200
 
 
 class KeyUrl(KeySource):
-    """A server that publishes keys over HTTP; redirects are not followed."""
+    """HTTP server that publishes a set of public keys; redirects are not followed."""
 
     fresh = node.KEYS_FRESH
     pause = node.KEYS_PAUSE
@@ -118,7 +120,7 @@ class KeyUrl(KeySource):
 
 
 class KeyRing:
-    """The keys of one source.
+    """Cache of the public keys of one source.
 
     One task fetches the keys at a time; other logins wait for that task.
     """
@@ -131,7 +133,7 @@ class KeyRing:
         self._getting = trio.Lock()
 
     async def keys_for(self, name: str | None) -> Keys:
-        """Return the keys, fetched again if they are due or none of them has the wanted name.
+        """Return the keys; fetch them first if they are old or the wanted key is missing.
 
         Args:
             name: Name of the wanted key; None: any key may be the wanted one.
@@ -139,7 +141,7 @@ class KeyRing:
         If cancelled, the next login fetches again, after the pause.
 
         Raises:
-            KeysAwayError: There are no keys, or they are stale.
+            KeysAwayError: No keys could be fetched, or the fetched keys are too old.
         """
         if self._is_wanted(name):
             await self._get()
@@ -152,13 +154,13 @@ class KeyRing:
         return self._keys
 
     def known_keys(self) -> Keys:
-        """Return the fetched keys; none if they are stale."""
+        """Return the cached keys without fetching; empty if they are too old to be used."""
         return self._keys if self._core.are_usable(trio.current_time()) else {}
 
     async def newer(self) -> Keys | None:
         """Fetch the keys again and return them; None: they were just fetched, or cannot be fetched.
 
-        If cancelled, the next login fetches again, after the pause.
+        If the call is cancelled, the next login fetches the keys again, after the pause.
         """
         if not self._core.may_be_tried(trio.current_time()):
             return None
@@ -166,13 +168,13 @@ class KeyRing:
         return self._keys if self._core.are_usable(trio.current_time()) else None
 
     async def why_not(self) -> str | None:
-        """Fetch the keys if they are due; return why there are no usable keys, or None."""
+        """Fetch the keys if they are old; return why they cannot be used, or None."""
         if self._core.is_due(trio.current_time()):
             await self._get()
         return None if self._core.are_usable(trio.current_time()) else self._why
 
     async def aclose(self) -> None:
-        """Close the source."""
+        """Close the source of the keys."""
         await self._source.aclose()
 
     def _is_wanted(self, name: str | None) -> bool:

@@ -1,4 +1,4 @@
-"""Web Push: the keys of a device and of a sender, and messages that only the device can read.
+"""Web Push: keys of a device and of a sender, and encrypted messages that only the device can read.
 
 Messages are encrypted by RFC 8291, with the library `http-ece`; a sender proves its identity by RFC
 8292 (VAPID). The library is part of the extra `push`.
@@ -38,12 +38,12 @@ _AUTH_BYTES: Final = 16
 _POINT_BYTES: Final = 65
 _ENCODING: Final = "aes128gcm"
 _PROOF_LIFE: Final = 12 * 3600
-"""Seconds for which a proof of the sender is valid; RFC 8292 permits a day."""
+"""Seconds for which a sender's signed proof of identity is valid; RFC 8292 permits a day."""
 
 
 @final
 class PushError(ReasonError, public=True):
-    """A text is no message for this device, or a key of a device is invalid."""
+    """A push message cannot be read by this device, or a key of a device is invalid."""
 
     summary = "no push message"
 
@@ -58,10 +58,12 @@ class PushKeys:
 
     @classmethod
     def load(cls, path: PathInput) -> Self:
-        """Return the keys in a file; make a missing file, with new keys. Block.
+        """Return the private keys in a file; if it is missing, make keys and write the file.
+
+        Blocks.
 
         Args:
-            path: The file; only its owner can read it.
+            path: Path of the file, which only its owner can read.
 
         Raises:
             TypeError: The argument is no path.
@@ -90,7 +92,7 @@ class PushKeys:
         return cls(derive_private_key(secret, SECP256R1()), read_base64url(words["auth"]))
 
     def subscription(self, endpoint: str) -> PushSubscription:
-        """Return the registration for the node: endpoint and public keys of the device.
+        """Return the subscription to send to the node: URL and public keys of this device.
 
         Args:
             endpoint: URL that the push service gave to the device.
@@ -103,13 +105,13 @@ class PushKeys:
         )
 
     def read(self, content: bytes) -> Call:
-        """Decrypt and return the call in a push message.
+        """Decrypt a push message, and return the call that it announces.
 
         Args:
-            content: Content of the message, encrypted.
+            content: The encrypted content of the push message.
 
         Raises:
-            PushError: The message is not for these keys, was changed, or is no call.
+            PushError: The message is for other keys, was changed on its way, or contains no call.
         """
         import http_ece  # type: ignore[import-untyped] # noqa: PLC0415 - an extra
 
@@ -126,10 +128,10 @@ class PushKeys:
 
 
 def encrypt(subscription: PushSubscription, text: bytes) -> bytes:
-    """Encrypt a text for a device.
+    """Encrypt a text so that only one device can read it.
 
     Args:
-        subscription: The device.
+        subscription: Subscription of the device, with its public keys.
         text: At most 3993 bytes.
 
     Raises:
@@ -152,7 +154,7 @@ def encrypt(subscription: PushSubscription, text: bytes) -> bytes:
 
 
 def read_keys(subscription: PushSubscription) -> tuple[bytes, bytes]:
-    """Return the point and the secret of a device.
+    """Return the public key (a curve point) and the authentication secret in a subscription.
 
     Raises:
         ValueError: The keys are invalid.
@@ -166,7 +168,9 @@ def read_keys(subscription: PushSubscription) -> tuple[bytes, bytes]:
 
 
 def open_push_key(path: Path) -> SigningKey:
-    """Return the key of a node for push services; make a missing file. Block.
+    """Return the key with which a node signs push requests; make the file if missing.
+
+    Blocks.
 
     Args:
         path: The file, a JSON Web Key for ES256.
@@ -184,7 +188,7 @@ def open_push_key(path: Path) -> SigningKey:
 
 
 def public_point(key: SigningKey) -> str:
-    """Return a public key in the form of browsers, `applicationServerKey` (RFC 8292)."""
+    """Return a public key as text, in the form of `applicationServerKey` of browsers (RFC 8292)."""
     words = key.public()
     return write_base64url(
         b"\x04" + read_base64url(str(words["x"])) + read_base64url(str(words["y"]))
@@ -192,7 +196,7 @@ def public_point(key: SigningKey) -> str:
 
 
 def vapid(key: SigningKey, origin: str, contact: str, now: float) -> str:
-    """Return the header `Authorization` of a request to a push service.
+    """Return the header `Authorization` that identifies the sender to a push service (RFC 8292).
 
     Args:
         key: Key of the sender.

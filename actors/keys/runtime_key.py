@@ -1,4 +1,4 @@
-"""The key of a runtime: its signatures, and their verification.
+"""The private key of a runtime: making and reading keys, signing, and verifying signatures.
 
 The key is Ed25519 (RFC 8032). Its name is its thumbprint as a JSON Web Key (RFC 7638), the value of
 `jkt` in the `cnf` claim of a token (RFC 7800). Each signature covers its purpose, so that a
@@ -22,14 +22,14 @@ from actors.keys.key_set import BadKeysError
 
 _KEY_BYTES: Final = 32
 SEED_BYTES: Final = _KEY_BYTES
-"""Random bytes from which a key is made."""
+"""Number of random bytes from which a private key can be made."""
 
 _PREFIX: Final = "protofly/1"
 
 
 @attrs.frozen
 class RuntimeKey:
-    """A runtime's private key.
+    """Ed25519 private key of a runtime, which signs the runtime's statements to peers and nodes.
 
     Attributes:
         public: The public key, 32 bytes in base64url without padding (`x` of its JSON Web Key).
@@ -41,11 +41,11 @@ class RuntimeKey:
     _key: Ed25519PrivateKey = attrs.field(repr=False)
 
     def signature(self, purpose: str, parts: Sequence[str]) -> str:
-        """Sign some texts for a purpose.
+        """Sign a list of texts for a purpose, and return the signature.
 
         Args:
             purpose: Purpose of the signature, such as `open`; the signature covers it.
-            parts: The texts, in an order that both sides know.
+            parts: The texts, in an order that signer and verifier both know.
 
         Returns:
             The signature in base64url without padding.
@@ -53,14 +53,14 @@ class RuntimeKey:
         return write_base64url(self._key.sign(_bytes_to_sign(purpose, parts)))
 
     def to_jwk(self) -> bytes:
-        """Return the private key as a JSON Web Key, for its file; keep it secret."""
+        """Return the private key as a JSON Web Key, to be stored in its file; keep it secret."""
         private = write_base64url(self._key.private_bytes_raw())
         words = {"kty": "OKP", "crv": "Ed25519", "x": self.public, "d": private}
         return orjson.dumps(words, option=orjson.OPT_APPEND_NEWLINE)
 
 
 def make_runtime_key(seed: bytes | None = None) -> RuntimeKey:
-    """Make a new key.
+    """Make a new Ed25519 key.
 
     Args:
         seed: `SEED_BYTES` random bytes for the key; None: from the operating system.
@@ -71,13 +71,13 @@ def make_runtime_key(seed: bytes | None = None) -> RuntimeKey:
 
 
 def read_runtime_key(text: bytes) -> RuntimeKey:
-    """Read the content of a key file.
+    """Read a private key from the content of a key file.
 
     Args:
         text: A JSON Web Key for Ed25519 with its private part.
 
     Raises:
-        BadKeysError: The text is no such key, or its two parts do not belong together.
+        BadKeysError: The text is no such key, or its private and public parts do not match.
     """
     try:
         words = orjson.loads(text)
@@ -97,7 +97,7 @@ def read_runtime_key(text: bytes) -> RuntimeKey:
 
 
 def thumbprint_of(public: str) -> str:
-    """Return the name of a key (RFC 7638).
+    """Return the thumbprint of a public key, which serves as its name (RFC 7638).
 
     Args:
         public: The public key in base64url.
@@ -112,11 +112,11 @@ def thumbprint_of(public: str) -> str:
 
 
 def is_signed(public: str, purpose: str, parts: Sequence[str], signature: str) -> bool:
-    """Return whether a key signed some texts for a purpose.
+    """Return whether a signature of some texts for a purpose was made by a certain key.
 
     Args:
         public: The public key in base64url.
-        purpose: The required purpose.
+        purpose: The purpose for which the texts must be signed.
         parts: The texts, in the order of the signer.
         signature: The signature in base64url.
     """

@@ -1,4 +1,4 @@
-"""Private keys that sign descriptors of a domain, and login tokens for development and tests.
+"""Private keys that sign descriptors of a domain and login tokens for development and tests.
 
 A key file is a JSON Web Key with its private part.
 """
@@ -20,7 +20,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, RSA_BITS_MIN
 
 _NAME_CHARS: Final = 16
-"""Characters of a key's thumbprint that form its name."""
+"""Number of characters of a key's thumbprint that form its default name."""
 
 _MATERIAL: Final = ("kty", "crv", "x", "y", "n", "e", "d", "p", "q", "dp", "dq", "qi")
 
@@ -28,7 +28,7 @@ _MATERIAL: Final = ("kty", "crv", "x", "y", "n", "e", "d", "p", "q", "dp", "dq",
 @final
 @attrs.frozen
 class SigningKey:
-    """A private key.
+    """Private key that signs tokens and documents, with its name and algorithm.
 
     Attributes:
         name: Name of the key in signatures (`kid`).
@@ -39,19 +39,19 @@ class SigningKey:
     _key: key_set.Key = attrs.field(repr=False)
 
     def private(self) -> JsonObject:
-        """Return the private key in its stored form; keep this secret."""
+        """Return the private key as a JSON Web Key, to be stored; keep it secret."""
         return self._with_name(dict(self._key.as_dict(private=True)))
 
     def public(self) -> JsonObject:
-        """Return the public key."""
+        """Return the public key as a JSON Web Key, which verifiers need."""
         return self._with_name(dict(self._key.as_dict(private=False)))
 
     def signed(self, claims: JsonObject) -> str:
-        """Return a signed token with claims."""
+        """Return a signed JSON Web Token with some claims."""
         return self.sealed(orjson.dumps(claims), "JWT")
 
     def sealed(self, content: bytes, kind: str) -> str:
-        """Return a compact JWS of some bytes, with their kind in its header (`typ`).
+        """Sign some bytes; return a compact JWS whose header states their kind (`typ`).
 
         Args:
             content: Bytes to sign.
@@ -66,11 +66,11 @@ class SigningKey:
 
 
 def make_key(algorithm: str, name: str | None = None) -> SigningKey:
-    """Make a new key.
+    """Make a new private key for an algorithm.
 
     Args:
         algorithm: One of `ALGORITHMS`.
-        name: Name of the key; None: its fingerprint.
+        name: Name of the key; None: the beginning of its thumbprint.
 
     Raises:
         ValueError: The algorithm is not in `ALGORITHMS`.
@@ -80,7 +80,7 @@ def make_key(algorithm: str, name: str | None = None) -> SigningKey:
 
 
 def make_domain_key(seed: bytes) -> SigningKey:
-    """Make a key for the statements of a domain about its runtimes.
+    """Make the key with which a domain signs statements about its runtimes.
 
     Args:
         seed: `SEED_BYTES` random bytes for the key.
@@ -114,14 +114,16 @@ def _content(path: PathInput) -> bytes:
 
 
 def read_key(key: bytes | PathInput) -> SigningKey:
-    """Read a key file. Block.
+    """Read a private key from its file, or from the content of the file.
+
+    Blocks.
 
     Args:
         key: The content of the file, or its path.
 
     Raises:
-        TypeError: The argument is neither.
-        BadKeysError: The content is no key, or cannot be read.
+        TypeError: The argument is neither bytes nor a path.
+        BadKeysError: The content is no private key, or the file cannot be read.
     """
     try:
         content: Json = orjson.loads(key if isinstance(key, bytes) else _content(key))
@@ -151,17 +153,17 @@ def read_key(key: bytes | PathInput) -> SigningKey:
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+")
 
 HEADER: Final = frozenset({"alg", "kid", "typ"})
-"""The only permitted members of a header: no key, certificate or extension (RFC 8725, 3.10)."""
+"""The only members that a header may have; no key, certificate or extension (RFC 8725, 3.10)."""
 
 
 @attrs.frozen
 class SignedText:
-    """A signed text, with an unverified signature.
+    """JSON Web Signature, split into its parts; the signature has not been verified.
 
     Attributes:
-        header: The header; None: it is no JSON object.
-        payload: The signed bytes.
-        content: The payload; None: it is no JSON object.
+        header: The decoded header; None: it is no JSON object.
+        payload: The signed bytes, decoded.
+        content: The payload as a JSON object; None: it is no JSON object.
     """
 
     text: str = attrs.field(repr=False)
@@ -170,7 +172,7 @@ class SignedText:
     content: JsonObject | None = attrs.field(repr=False)
 
     def is_signed_by(self, key: key_set.VerifyingKey) -> bool:
-        """Return whether a key has signed the text."""
+        """Return whether a key has made the signature of this text."""
         try:
             jws.deserialize_compact(self.text, key.key, registry=key_set.REGISTRY)
         except (JoseError, ValueError):
@@ -179,7 +181,7 @@ class SignedText:
 
 
 def read_signed(text: str) -> SignedText | None:
-    """Return the parts of a signed text; None: the text has another form."""
+    """Split a signed text into header and payload; None: the text is no JSON Web Signature."""
     parts = _FORM.fullmatch(text)
     if parts is None:
         return None
@@ -188,7 +190,7 @@ def read_signed(text: str) -> SignedText | None:
 
 
 def _bytes(part: str) -> bytes:
-    """Return decoded bytes; empty if the part is no base64url."""
+    """Decode a base64url part of a signed text; return empty bytes if it is not base64url."""
     try:
         return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Login tokens: JSON Web Tokens, parsed and verified (RFC 7519, RFC 8725).
+"""Login tokens (JSON Web Tokens, RFC 7519, RFC 8725) and statements of domains about runtimes.
 
 The key and the algorithm that a token names are not trusted: the key comes from the set of the
 operator, and each key has its algorithms. Other entries in the header, such as keys, certificates,
@@ -19,16 +19,16 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import CLOCK_SKEW, TOKEN_CHARS
 
 _ENCRYPTED_DOTS: Final = 4
-"""Dots in an encrypted token (RFC 7516)."""
+"""Number of dots in an encrypted token (RFC 7516), for a better error message."""
 
 _NAME_BYTES: Final = 16
 _TYPE: Final = "jwt"
 _TYPES: Final = frozenset({_TYPE, "at+jwt"})
-"""Types of tokens (RFC 7519, RFC 9068), without the optional prefix `application/`."""
+"""Accepted values of `typ` (RFC 7519, RFC 9068), without the optional prefix `application/`."""
 
 
 class BadTokenError(ReasonError):
-    """A text is no acceptable token; its bearer has to act.
+    """A text is no acceptable login token; the user who presented the token has to act.
 
     The reason never contains text of the token.
     """
@@ -38,7 +38,7 @@ class BadTokenError(ReasonError):
 
 @attrs.frozen
 class SignedToken:
-    """A token of the right form; nothing in it has been verified.
+    """Parsed login token, before its signature and claims are verified.
 
     Attributes:
         key_name: Name of its key, as the token states; None: it names no key.
@@ -52,7 +52,7 @@ class SignedToken:
 
     @property
     def digest(self) -> str:
-        """The hash of the signed bytes.
+        """Hash of the signed bytes, which identifies the token.
 
         The hash excludes the signature: for ECDSA anybody can make another valid one.
         """
@@ -60,10 +60,10 @@ class SignedToken:
 
 
 def read_token(text: str) -> SignedToken:
-    """Parse a token.
+    """Parse a login token without verifying its signature.
 
     Raises:
-        BadTokenError: The text is no token, or of a kind that is not accepted.
+        BadTokenError: The text is no token, or a token of a kind that is not accepted.
     """
     if len(text) > TOKEN_CHARS:
         raise BadTokenError(f"it is longer than {TOKEN_CHARS} characters")
@@ -75,7 +75,7 @@ def read_token(text: str) -> SignedToken:
 
 
 def is_bound_to(text: str, thumbprint: str) -> bool:
-    """Return whether a text is a token that claims to be bound to a key; no signature is verified.
+    """Return whether an unverified token claims to belong to the holder of a certain key.
 
     Args:
         text: The text.
@@ -88,7 +88,7 @@ def is_bound_to(text: str, thumbprint: str) -> bool:
 
 
 def key_of(claims: JsonObject) -> str | None:
-    """Return the thumbprint of the key that a token is bound to (RFC 7800); None: it is not bound.
+    """Return the thumbprint of the key that a token is bound to (RFC 7800); None: to no key.
 
     Args:
         claims: Claims of the token.
@@ -109,7 +109,7 @@ def read_verified(token: SignedToken, keys: Keys, *, is_shared: bool = False) ->
         is_shared: Whether the keys are of several issuers, so that each key must name its issuer.
 
     Raises:
-        BadTokenError: Its key is not trusted, is of another issuer, or did not sign it.
+        BadTokenError: The token's key is not trusted, is of another issuer, or did not sign it.
     """
     key_name = token.key_name
     if key_name is not None and key_name not in keys:
@@ -135,7 +135,7 @@ _OTHER_ALGORITHM: Final = "its key is not for the algorithm that it names"
 
 
 def _read_header(header: JsonObject) -> tuple[str | None, str]:
-    """Return the key name and the algorithm of a header; refuse a header with other members."""
+    """Return key name and algorithm from a token's header; refuse unknown header members."""
     if header.keys() - HEADER:
         raise BadTokenError("its header holds more than alg, kid and typ")
     named, name, kind = header.get("alg"), header.get("kid"), header.get("typ", _TYPE)
@@ -155,22 +155,22 @@ _STATEMENT_TYPE: Final = "protofly-statement+jwt"
 
 
 class BadStatementError(ReasonError):
-    """A text is no statement of the domain, or it has expired."""
+    """A text is not a valid statement of a domain about a runtime, or it has expired."""
 
     summary = "no valid statement"
 
 
 @attrs.frozen(kw_only=True)
 class Statement:
-    """A statement of a domain about one of its runtimes.
+    """Signed statement of a domain about one of its runtimes: key, user and expiry.
 
     Attributes:
         domain: The domain that makes the statement.
         runtime: Address of the runtime.
-        thumbprint: Name of the runtime's key.
+        issued: Time at which the domain signed the statement, in seconds since the epoch.
         issued: Time of its signature, in seconds since the epoch.
         until: Expiry, in seconds since the epoch.
-        user: Address of the user who logged in; None: no login.
+        user: Address of the user who logged in at the runtime; None: no login.
         issuer: Identity provider whose token the node accepted; None: no login.
     """
 
@@ -184,11 +184,11 @@ class Statement:
 
 
 def write_statement(statement: Statement, key: SigningKey) -> str:
-    """Sign a statement.
+    """Return a statement of a domain about a runtime as signed text.
 
     Args:
         statement: The statement.
-        key: The key of its domain.
+        key: The private key of the domain.
 
     Returns:
         A compact JWS.
@@ -208,13 +208,13 @@ def write_statement(statement: Statement, key: SigningKey) -> str:
 
 
 def read_statement(text: str, domain: str, keys: Keys, now: float | None) -> Statement:
-    """Verify a statement.
+    """Verify the signature and validity of a statement about a runtime, and return its content.
 
     Args:
         text: The statement.
         domain: The domain whose statement it must be.
         keys: Public keys of that domain.
-        now: Seconds since the epoch; None: its time is not checked.
+        now: Seconds since the epoch; None: expiry is not checked.
 
     Raises:
         BadStatementError: No key of the domain signed it, another domain is its issuer, it has
@@ -279,13 +279,13 @@ def _optional(claims: JsonObject, name: str) -> str | None:
 
 
 def login_claims(user: str, audience: str, now: int, life: float) -> dict[str, Json]:
-    """Return the claims of a login token, besides its issuer; the token opens one session.
+    """Return the claims of a login token for one session, except the issuer.
 
     Args:
         user: Address of the user.
         audience: Domain whose node accepts it.
         now: Present time, in seconds since 1970.
-        life: Seconds for which it is valid.
+        life: Number of seconds for which the token is valid.
     """
     name = secrets.token_urlsafe(_NAME_BYTES)
     return {"sub": user, "aud": audience, "iat": now, "exp": now + int(life), "jti": name}

@@ -1,1 +1,1 @@
-"""Actors: a mailbox, a task, a supervisor above it, and a trace."""
+"""Building blocks of all processes: actors, supervisors, traces, logs, counters, files and HTTP."""

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, cast, get_args, get_origin
 import attrs
 
 PathInput: TypeAlias = str | PathLike[str]
-"""The path of a file or folder, as a program gives it."""
+"""Path of a file or folder, as a caller of the public API passes it."""
 
 _Field: TypeAlias = "attrs.Attribute[object]"
 
@@ -25,7 +25,7 @@ _WORDS: Final[dict[object, str]] = {
 
 
 def check_type(value: object, kinds: tuple[type, ...], what: str) -> None:
-    """Refuse an argument of another type.
+    """Raise an error if an argument has none of the expected types.
 
     Args:
         value: The argument.
@@ -33,7 +33,7 @@ def check_type(value: object, kinds: tuple[type, ...], what: str) -> None:
         what: Name of the argument, for people.
 
     Raises:
-        TypeError: It has another type.
+        TypeError: The argument has another type.
     """
     is_number = float in kinds and isinstance(value, int)
     is_truth = isinstance(value, bool) and bool not in kinds and object not in kinds
@@ -44,28 +44,28 @@ def check_type(value: object, kinds: tuple[type, ...], what: str) -> None:
 
 
 def check_text(value: object, what: str) -> None:
-    """Refuse an argument that is not a text.
+    """Raise an error if an argument is not a text.
 
     Args:
         value: The argument.
         what: Name of the argument, for people.
 
     Raises:
-        TypeError: It is not a text.
+        TypeError: The argument is not a text.
     """
     if not isinstance(value, str):
         check_type(value, (str,), what)
 
 
 def check_attribute(value: object) -> None:
-    """Refuse an argument that is neither None nor the path of an attribute.
+    """Raise an error if an argument is neither None nor the dotted path of an attribute.
 
     Args:
         value: The argument.
 
     Raises:
-        TypeError: It is neither a text nor None.
-        ValueError: It is empty.
+        TypeError: The argument is neither a text nor None.
+        ValueError: The argument is an empty text.
     """
     check_type(value, (str, NoneType), "attribute")
     if value == "":
@@ -73,7 +73,7 @@ def check_attribute(value: object) -> None:
 
 
 def check_texts(values: object, what: str) -> None:
-    """Refuse an argument that is not a collection of texts.
+    """Raise an error if an argument is not a collection of texts.
 
     Args:
         values: The argument.
@@ -94,7 +94,7 @@ def _kind_of(value: object) -> str:
 
 
 def as_path(given: PathInput, what: str = "the path") -> Path:
-    """Return a path.
+    """Convert an argument of the public API to a path.
 
     Args:
         given: The path.
@@ -115,7 +115,7 @@ def as_path_or_none(given: PathInput | None) -> Path | None:
 
 
 def as_domain(given: str) -> str:
-    """Return the name of a domain in lower case; an attrs converter for a field that is checked."""
+    """Return a domain name in lower case; an attrs converter that leaves other types unchanged."""
     kind: object = given
     return kind.lower() if isinstance(kind, str) else given
 
@@ -175,7 +175,7 @@ def _check_of(name: str, kind: object) -> _Check | None:
 
 
 def _element_of(kind: object) -> type | None:
-    """Return the type of the elements of a tuple or set; None: it is neither."""
+    """Return the type of the elements of a tuple or set type; None: the type is neither."""
     args = get_args(kind)
     is_such = get_origin(kind) in {tuple, frozenset} and isinstance(args[0], type)
     return args[0] if is_such else None

@@ -23,7 +23,7 @@ from specs.reply_code import Code, DropReason, Ground
 
 
 class Form(StrEnum):
-    """Wire forms of a node."""
+    """Wire formats in which messages come to a node, as labels of metrics."""
 
     LINK = "link"
     PLAIN = "plain"
@@ -32,7 +32,7 @@ class Form(StrEnum):
 
 
 class BackEnd(StrEnum):
-    """Services behind a node."""
+    """Kinds of external services that a node uses, as labels of metrics."""
 
     REGISTRY = "registry"
     GLOBAL = "global"
@@ -41,7 +41,7 @@ class BackEnd(StrEnum):
 
 
 class Outcome(StrEnum):
-    """Result of a request to another service."""
+    """Results of requests to other services, as labels of metrics."""
 
     OK = "ok"
     REFUSED = "refused"
@@ -50,11 +50,11 @@ class Outcome(StrEnum):
 
 
 class Measured(StrEnum):
-    """A metric by its name, with its labels and its description.
+    """Name of a metric, with the names of its labels and its description.
 
     Attributes:
         labels: Names of its labels, in the order they are counted by.
-        says: For an operator; one sentence.
+        says: Description for an operator; one sentence.
     """
 
     labels: tuple[str, ...]
@@ -70,7 +70,7 @@ class Measured(StrEnum):
 
 
 class Tally(Measured):
-    """Counters of `Counters.count`."""
+    """Metrics that only increase, counted by `Counters.count`."""
 
     REFUSALS = "messages_refused", ("code",), "Messages refused before any effect."
     LINKS_OPENED = "links_opened", ("form",), "Links that the listener accepted."
@@ -93,14 +93,14 @@ class Tally(Measured):
 
 
 class Timing(Measured):
-    """Durations of `Counters.took`."""
+    """Metrics of durations, measured by `Counters.took`."""
 
     COMMIT = "registry_commit", (), "Commits of the domain registry's file."
     CONNECTOR = "connector_request", ("connector", "outcome"), "Requests to back ends."
 
 
 class Gauge(Measured):
-    """Gauges of `Counters.watch`, read when metrics are read; one without a value is not shown."""
+    """Metrics with a current value, which a function given to `Counters.watch` returns."""
 
     SESSIONS = "sessions", ("state",), "Sessions that the node holds."
     LINKS = "links", (), "Links that are open."
@@ -127,7 +127,7 @@ class Gauge(Measured):
 @final
 @attrs.frozen(slots=True)
 class Drop:
-    """A message that was not delivered, without its body.
+    """Record of a message that was not delivered, without the body of the message.
 
     Attributes:
         wall_ns: Time of the drop, in nanoseconds since 1970 UTC, as in a trace.
@@ -151,7 +151,7 @@ class Drop:
 @final
 @attrs.frozen
 class DropLedger:
-    """The messages that were not delivered so far.
+    """Overview of the messages that were not delivered since the start.
 
     Attributes:
         counts: Number of messages since the start, by reason.
@@ -175,7 +175,7 @@ def _clip(text: str) -> str:
 @final
 @attrs.frozen(slots=True)
 class Refused:
-    """A message that was refused, without its body; long texts are cut off.
+    """Record of a message that was refused, without its body; long texts are cut off.
 
     Attributes:
         wall_ns: Time of the refusal, in nanoseconds since 1970 UTC, as in a trace.
@@ -184,7 +184,7 @@ class Refused:
         type: Verb of the message; empty: it is not known any more.
         from_: Address of its sender, as the message names it.
         to: Address of its receiver.
-        by: Runtime whose session it came over; else name of the link, or empty.
+        by: Runtime over whose session the message came; else name of the link, or empty.
         code: Code of the refusal.
         ground: Kind of the rule that it breaks.
         why: The reason, as its sender was told.
@@ -206,13 +206,13 @@ class Refused:
 
 @attrs.frozen(slots=True)
 class BrokenClaim:
-    """A claim that the process itself found broken.
+    """Record of a declared guarantee (claim) that this process found violated.
 
     Attributes:
         wall_ns: Time of the finding, in nanoseconds since 1970 UTC.
         claim: Id of the claim.
-        about: What it is broken for.
-        expected: What should have been.
+        about: The entity for which the claim is violated.
+        expected: What should have happened instead.
     """
 
     wall_ns: int
@@ -225,21 +225,21 @@ Label: TypeAlias = StrEnum | IntEnum
 """A member of a closed vocabulary: no text of a peer can become a label."""
 
 Labels: TypeAlias = tuple[Label, ...]
-"""In the order that the metric declares."""
+"""Values of a metric's labels, in the order that the metric declares."""
 
 Reading: TypeAlias = int | Mapping[Label, int]
 """Value of a gauge: a number, or one for each value of its label."""
 
 BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
-"""Seconds at which the classes of durations end; the last class has no end."""
+"""Upper bounds of the histogram classes of durations, in seconds; the last class has no bound."""
 
 
 class Durations:
-    """Durations, counted in classes.
+    """Histogram of durations.
 
     Attributes:
-        classes: How many ended in each class of `BOUNDS`, and beyond the last.
-        total: Seconds altogether.
+        classes: Number of durations in each class of `BOUNDS`, and above the last bound.
+        total: Sum of the durations, in seconds.
     """
 
     __slots__ = ("classes", "total")
@@ -249,7 +249,7 @@ class Durations:
         self.total = 0.0
 
     def add(self, seconds: float) -> None:
-        """Count one."""
+        """Add a duration to the histogram."""
         self.classes[bisect_left(BOUNDS, seconds)] += 1
         self.total += seconds
 
@@ -292,16 +292,16 @@ class Counters:
 
     @property
     def monitor_violations(self) -> int:
-        """Number of attempted steps that no table declares; more than 0 is a bug."""
+        """Number of attempted state transitions that no table declares; more than 0 is a bug."""
         return self.violations.total()
 
     def drop(self, reason: DropReason, message: Message | None = None, where: str = "") -> None:
-        """Record a message that was not delivered.
+        """Count and record a message that was not delivered.
 
         Args:
-            reason: The one reason it has.
+            reason: The reason for which the message was not delivered.
             message: None: it could not be read as a message.
-            where: The part of the process that ended it.
+            where: Component of the process that dropped the message.
         """
         self.drops[reason] += 1
         if message is not None:
@@ -318,11 +318,11 @@ class Counters:
         self.drops[reason] += count
 
     def ledger(self) -> DropLedger:
-        """Return what was not delivered until now."""
+        """Return an overview of the messages that were not delivered until now."""
         return DropLedger(MappingProxyType(dict(self.drops)), tuple(self._last_drops))
 
     def refuse(self, refused: Refused) -> None:
-        """Remember a refusal."""
+        """Record a refused message."""
         self._refused.append(refused)
         self.grounds[refused.ground, int(refused.code)] += 1
 
@@ -331,11 +331,11 @@ class Counters:
         return tuple(self._refused)
 
     def broken_claim(self, claim: str, about: str, expected: str) -> None:
-        """Count a claim that the process itself found broken, and remember it.
+        """Count and record a violated claim, a declared guarantee that does not hold.
 
         Args:
             claim: Id of the claim.
-            about: What it is broken for.
+            about: The entity for which the claim is violated.
             expected: What should have been, as half a sentence.
         """
         self.broken_claims[claim] += 1
@@ -346,11 +346,11 @@ class Counters:
         return tuple(self._findings)
 
     def count(self, what: Tally, *labels: Label) -> None:
-        """Count one more, by labels in the order that the metric declares."""
+        """Increase a counter by 1; labels come in the order that the metric declares."""
         self.tallies[what][labels] += 1
 
     def counted_by(self, what: Tally, read: Callable[[], Mapping[Labels, int]]) -> None:
-        """Have a function return a counter that another object keeps, by labels likewise.
+        """Register a function that returns the values of a counter which another object keeps.
 
         Args:
             what: Name of the metric.
@@ -364,7 +364,7 @@ class Counters:
         return self.tallies[what] if read is None else read()
 
     def took(self, what: Timing, seconds: float, *labels: Label) -> None:
-        """Count how long something took, by labels likewise.
+        """Add a duration to the histogram of a metric with certain label values.
 
         Args:
             what: Name of the metric.
@@ -374,7 +374,7 @@ class Counters:
         self.timings[what].setdefault(labels, Durations()).add(seconds)
 
     def watch(self, what: Gauge, read: Callable[[], Reading]) -> None:
-        """Have a gauge read by a function, which must be quick; it replaces the one before it.
+        """Register the function that returns the value of a gauge; it replaces an earlier function.
 
         Args:
             what: Name of the metric.

@@ -22,7 +22,7 @@ _MEMORY: Final = ":memory:"
 
 
 class FileTakenError(OSError):
-    """Another process has the file."""
+    """Another process has locked the database file."""
 
 
 _PRIVATE: Final = 0o600
@@ -36,7 +36,7 @@ _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name N
 
 
 class Durability(StrEnum):
-    """Failures that a commit survives."""
+    """Kind of failure after which committed data still exists: process crash or power failure."""
 
     PROCESS = "NORMAL"
     POWER = "FULL"
@@ -44,11 +44,11 @@ class Durability(StrEnum):
 
 @attrs.frozen
 class DatabaseForm:
-    """The form of a database file.
+    """Expected tables, version and durability of a database file.
 
     Attributes:
-        version: Of the form in which we keep it; written by the caller.
-        writer: What kind of program keeps it, for people.
+        version: Version of our table layout; the caller writes it into the file.
+        writer: Kind of program that owns the file, for error messages.
     """
 
     tables: AbstractSet[str]
@@ -58,7 +58,7 @@ class DatabaseForm:
 
 
 def _open(path: Path, form: DatabaseForm) -> sqlite3.Connection:
-    """Open a file, or make it for its owner only; any thread may use it, one at a time."""
+    """Open a database file, or make it for its owner only; threads may share the connection."""
     # SQLite gives its other files the mode of this one.
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
     connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT, check_same_thread=False)
@@ -82,17 +82,17 @@ def _check_owner(connection: sqlite3.Connection, form: DatabaseForm) -> None:
 
 
 def _check_name(path: Path) -> None:
-    """Refuse the name by which SQLite keeps a database in memory, where a lock is a file.
+    """Refuse the file name that SQLite reserves for a database in memory.
 
     Raises:
-        OSError: It is that name.
+        OSError: The path has that name.
     """
     if path.name == _MEMORY:
         raise OSError(f"{_MEMORY} names no file: without the option, nothing outlives the process")
 
 
 def flaw_of(path: Path, form: DatabaseForm) -> str:
-    """Return why a database file could not be used, as half a sentence; empty: it can be.
+    """Return why a database file cannot be used, as half a sentence; empty: the file can be used.
 
     Nothing is made or changed, and another process may have the file open.
 
@@ -118,7 +118,7 @@ def flaw_of(path: Path, form: DatabaseForm) -> str:
 
 
 class DatabaseFile:
-    """A database file, its one connection, and a lock beside it.
+    """Database file with its only connection, and a lock file that excludes other processes.
 
     The system releases the lock when the process ends, however it ends. The lock is a file of its
     own, which stays: SQLite's own locks on the file would be lost with the first descriptor of it
@@ -137,10 +137,12 @@ class DatabaseFile:
         self._inode = 0
 
     def lock(self) -> None:
-        """Keep other processes away, until `close`. Idempotent.
+        """Lock the database file against other processes, until `close`.
+
+        Idempotent.
 
         Raises:
-            FileTakenError: Another process has it.
+            FileTakenError: Another process has the lock.
             OSError: There can be no lock in that folder, or the name means no file to SQLite.
         """
         if self._lock is not None:
@@ -161,11 +163,13 @@ class DatabaseFile:
 
     @property
     def is_open(self) -> bool:
-        """True if there is a connection."""
+        """True if the database connection is open."""
         return self._connection is not None
 
     def connection(self) -> sqlite3.Connection:
-        """Return the connection, made if there is none; one thread at a time uses it.
+        """Return the database connection; open it first if necessary.
+
+        Only one thread may use it at a time.
 
         Raises:
             sqlite3.Error: It cannot be opened, or is none of ours: nothing in it was changed.
@@ -177,22 +181,22 @@ class DatabaseFile:
         return self._connection
 
     def check_place(self) -> None:
-        """Refuse to go on with a file that is no longer at its path: moved, removed or replaced.
+        """Raise an error if the file at the path is no longer the opened one.
 
         Raises:
-            OSError: It is not.
+            OSError: The file was moved, removed or replaced.
         """
         if self.path.stat().st_ino != self._inode:
             raise OSError("another file has taken its place")
 
     def disconnect(self) -> None:
-        """Close the connection: a defect of it may not affect a new one. Idempotent."""
+        """Close the connection, so that a defect of it cannot affect a new one; idempotent."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def close(self) -> None:
-        """Close the connection, and let other processes in. Idempotent."""
+        """Close the connection, and release the lock for other processes; idempotent."""
         self.disconnect()
         if self._lock is not None:
             self._lock.close()

@@ -39,10 +39,10 @@ class NotTrioError(ProtoflyError, RuntimeError, public=True):
 
 
 class PartEndedError(ProtoflyError):
-    """The part that an actor stands for has ended, which is logged without a traceback.
+    """A component whose lifetime an actor manages has ended, which is logged without a traceback.
 
     Args:
-        reason: Why the part has ended.
+        reason: Why the component has ended.
     """
 
     def __init__(self, reason: str) -> None:
@@ -50,7 +50,7 @@ class PartEndedError(ProtoflyError):
 
 
 class ReplyTwiceError(ProtoflyError):
-    """An actor answered one ask twice: a bug of that actor."""
+    """An actor answered the same request twice: a bug of that actor."""
 
     def __init__(self) -> None:
         super().__init__("this ask has been answered before")
@@ -58,7 +58,7 @@ class ReplyTwiceError(ProtoflyError):
 
 @final
 class RestartLimitError(ProtoflyError, public=True):
-    """A child crashed too often, and its supervisor gives up.
+    """A child actor crashed too often, so its supervisor stops.
 
     Attributes:
         supervisor: Name of the supervisor.
@@ -73,7 +73,7 @@ class RestartLimitError(ProtoflyError, public=True):
 
 @final
 class TraceDirectoryError(ProtoflyError, public=True):
-    """No trace can be kept in a directory: the user must name another one."""
+    """No trace can be written to a directory; the user must name another directory."""
 
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"cannot keep a trace in {path}: {reason}; choose another directory")

@@ -1,7 +1,7 @@
-"""Files: TOML that people write, whole files that we write, and what is wrong with a file.
+"""Helpers for files: reading TOML, writing whole files, and uniform errors of unusable files.
 
-A file is written beside its place, and comes there as a whole: each reader finds all of it or
-nothing of it.
+A file is written to a temporary name and then moved to its path: a reader gets all of the new
+content or nothing of it.
 """
 
 import os
@@ -26,10 +26,10 @@ W = TypeVar("W", Path, str)
 
 
 def read_toml(text: str) -> dict[str, object]:
-    """Read a document.
+    """Parse a TOML document.
 
     Raises:
-        tomllib.TOMLDecodeError: It is no TOML, or begins with a byte order mark, which nobody sees.
+        tomllib.TOMLDecodeError: The text is no TOML, or begins with an invisible byte order mark.
     """
     if text.startswith(_MARK):
         raise tomllib.TOMLDecodeError("it begins with a byte order mark; save it without one")
@@ -37,10 +37,10 @@ def read_toml(text: str) -> dict[str, object]:
 
 
 def check_names(where: str, table: Collection[str], names: Collection[str]) -> None:
-    """Refuse a table with an unknown key.
+    """Raise an error if a table has an unknown key.
 
     Raises:
-        ValueError: It has one.
+        ValueError: The table has an unknown key.
     """
     for odd in sorted(set(table) - set(names)):
         raise ValueError(f"{where}: unknown key {odd!r}")
@@ -48,14 +48,14 @@ def check_names(where: str, table: Collection[str], names: Collection[str]) -> N
 
 @contextmanager
 def errors_of(where: W, kind: Callable[[W, str], PlaceError]) -> Iterator[None]:
-    """Raise an error of a kind for whatever is wrong with a file or a server.
+    """Convert all exceptions about a file or server inside the context into errors of one kind.
 
     Args:
         where: The file or the server.
-        kind: Makes the error of it and the reason.
+        kind: Makes the error from the file or server and the reason.
 
     Raises:
-        PlaceError: Something is wrong, with the reason.
+        PlaceError: The file or server cannot be used; the error has the reason.
     """
     try:
         yield
@@ -71,7 +71,7 @@ def errors_of(where: W, kind: Callable[[W, str], PlaceError]) -> Iterator[None]:
 
 @contextmanager
 def _written(path: Path, content: bytes, mode: int) -> Iterator[Path]:
-    """Write a file beside a path; if it is still there at the end, it is removed."""
+    """Write a temporary file next to a path; remove the file at the end if it was not moved."""
     fresh = path.with_name(f".{path.name}.{secrets.token_hex(_SUFFIX_BYTES)}")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
     try:
@@ -85,14 +85,14 @@ def _written(path: Path, content: bytes, mode: int) -> Iterator[Path]:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Write a file that only its owner may read, whole or not at all; an existing one stays.
+    """Write a file that only its owner may read, as a whole; an existing file is not replaced.
 
     Args:
         path: The file.
         content: Its content.
 
     Raises:
-        OSError: It cannot be written.
+        OSError: The file cannot be written.
     """
     with _written(path, content, PRIVATE) as fresh, suppress(FileExistsError):
         # A link never replaces what is there, as a rename does.

@@ -1,11 +1,10 @@
-"""A network for stubs that another domain describes: they dial public addresses only (S15).
+"""Network wrapper for stubs from other domains: it dials only public addresses (S15).
 
-The operator has not written where a descriptor leads. A name is resolved and its address checked
-at each dial, and the checked address is dialled. By `wss:` the name is dialled, so it is resolved
-a second time: a server at another address is sent the first message of a TLS handshake, and
-nothing else, as it has no certificate of the name.
-
-`NO_NETWORK` is for code that may not dial at all.
+The operator has not approved the addresses in another domain's stub descriptor. So at each dial the
+host name is resolved, and the resolved address is checked and dialled. For `wss:` the name is
+dialled, so it is resolved a second time: a server at another address gets the first message of a
+TLS handshake, and nothing else, as it has no certificate of the name. `NO_NETWORK` is for code that
+may not dial at all.
 """
 
 import ssl
@@ -22,7 +21,7 @@ from transports.urls import join_host_port, read_host_port, read_websocket_url
 
 
 class _NoNetwork(link.Network):
-    """Neither dials nor listens."""
+    """Network that refuses to dial and to listen, for code without network access."""
 
     @override
     async def dial(
@@ -37,11 +36,11 @@ class _NoNetwork(link.Network):
 
 
 NO_NETWORK: Final[link.Network] = _NoNetwork()
-"""Refuses to dial and to listen."""
+"""The network for code that may neither dial nor listen."""
 
 
 class GuardedNetwork(link.Network):
-    """Dials the addresses that an egress allows.
+    """Network that dials only the addresses which a check permits.
 
     Args:
         network: The network that dials.
@@ -85,7 +84,7 @@ class GuardedNetwork(link.Network):
         return self._network.negotiate(terms)
 
     async def _place(self, kind: link.Kind, address: str) -> str:
-        """Return the address with a number for its host; a WebSocket server sees it, too."""
+        """Return the address with a checked IP address as host; a WebSocket server sees it, too."""
         if kind is link.Kind.WEBSOCKET:
             url = read_websocket_url(address)
             host = await self._egress(url.host, url.port)

@@ -50,16 +50,16 @@ class PlainUrlError(ProtoflyError, ValueError, public=True):
 
 
 def check_plain(urls: Iterable[str], network: Network | None = None, *, insecure: bool) -> None:
-    """Refuse URLs that the operating system would dial on other machines without TLS.
+    """Refuse URLs without TLS that lead to other machines.
 
     Args:
-        urls: What is dialled.
+        urls: The URLs that will be dialled.
         network: What dials; None: the network of the operating system. Others are not judged, as
             their hosts are no machines.
-        insecure: Whether that is wanted; then a warning is logged.
+        insecure: Whether connections without TLS are permitted; then only a warning is logged.
 
     Raises:
-        PlainUrlError: It is not.
+        PlainUrlError: A URL without TLS leads to another machine, and this is not permitted.
     """
     if network is not None and not network.is_system:
         return
@@ -73,24 +73,24 @@ def check_plain(urls: Iterable[str], network: Network | None = None, *, insecure
 
 
 class PrivatePlaceError(PlaceError):
-    """A host must not be dialled."""
+    """A host must not be dialled, as it is in a private network or its name cannot be resolved."""
 
     summary = "{} is not dialled"
 
 
 Egress: TypeAlias = Callable[[str, int], Awaitable[str]]
-"""Returns what is dialled for a host and port; raises PrivatePlaceError if nothing may be."""
+"""Returns the address to dial for a host and port; raises PrivatePlaceError to refuse dialling."""
 
 
 async def dial_anywhere(host: str, port: int) -> str:
-    """Let any address be dialled: an operator wrote it."""
+    """Return the host unchanged, without a check, since the operator has configured it."""
     del port
     await trio.lowlevel.checkpoint()
     return host
 
 
 async def dial_public(host: str, port: int) -> str:
-    """Return a public address of a host that a peer chose; a host with any other is refused."""
+    """Return a public IP address of a host; refuse a host that also has a private address."""
     try:
         resolved = await trio.socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except (OSError, UnicodeError) as exc:
@@ -108,7 +108,7 @@ _BYTES: Final = "application/octet-stream"
 _NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
 
 KEEP_ALIVE: Final = 30.0
-"""Seconds an idle connection is kept."""
+"""Seconds for which an idle connection is kept open for the next request."""
 
 Dial: TypeAlias = Callable[[str, int], Awaitable[httpcore.AsyncNetworkStream]]
 """Opens a stream of bytes to a host and port; takes at most `DIAL_TIMEOUT`."""
@@ -116,28 +116,28 @@ Dial: TypeAlias = Callable[[str, int], Awaitable[httpcore.AsyncNetworkStream]]
 
 @final
 class HttpUrlError(PlaceError, public=True):
-    """A text names no HTTP server."""
+    """A text is not the URL of an HTTP server."""
 
     summary = "{!r} names no HTTP server"
 
 
 class HttpError(PlaceError, public=True):
-    """The server could not be asked, or what it answered cannot be used."""
+    """A request to an HTTP server failed, or the server's answer cannot be used."""
 
     summary = "the server {} cannot be asked"
 
 
 class HttpDialError(HttpError):
-    """The server takes no connection."""
+    """No connection to the HTTP server can be opened."""
 
 
 @final
 @attrs.frozen
 class ServerUrl:
-    """URL of a server, as its operator wrote it.
+    """Parsed URL of an HTTP server, as the operator configured it.
 
     Attributes:
-        path: What every path on it begins with; empty, or beginning with a slash.
+        path: Common prefix of all request paths; empty, or beginning with a slash.
     """
 
     scheme: str
@@ -150,7 +150,7 @@ class ServerUrl:
         """Read `http://host[:port][/path]`, or the same with https.
 
         Raises:
-            HttpUrlError: It is none.
+            HttpUrlError: The text is no such URL.
         """
         try:
             parts = urlsplit(text)
@@ -171,7 +171,7 @@ class ServerUrl:
 
     @property
     def text(self) -> str:
-        """The address in its usual form."""
+        """The URL with host, port and path in the usual form."""
         return f"{self.scheme}://{self._shown_host}:{self.port}{self.path}"
 
     @property
@@ -186,7 +186,7 @@ class ServerUrl:
 
 
 def path_of(*segments: str, query: Mapping[str, str] | None = None) -> str:
-    """Return a path of these segments, each of them quoted whole, slashes included."""
+    """Return a URL path made of segments; each segment is percent-encoded, including slashes."""
     path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
     return f"{path}?{urlencode(query)}" if query else path
 
@@ -200,10 +200,10 @@ class HttpAnswer:
     server: str
 
     def json(self) -> Json:
-        """Read the body.
+        """Parse the body of the answer as JSON.
 
         Raises:
-            HttpError: It is no JSON.
+            HttpError: The body is no JSON.
         """
         try:
             read: Json = orjson.loads(self.body)
@@ -213,7 +213,7 @@ class HttpAnswer:
 
 
 class HttpStream:
-    """An answer as it comes; closed by the task that asked for it."""
+    """Answer of a server that is read part by part; the task that sent the request closes it."""
 
     def __init__(self, response: httpcore.Response, server: str) -> None:
         self._response = response
@@ -222,7 +222,7 @@ class HttpStream:
         self.status: Final = response.status
 
     async def next(self) -> bytes:
-        """Return the next part; empty: there is no more.
+        """Return the next part of the body; empty: the body has ended.
 
         Raises:
             HttpError: The connection broke.
@@ -231,7 +231,7 @@ class HttpStream:
             return await anext(self._parts, b"")
 
     async def read(self, limit: int) -> bytes:
-        """Return the rest.
+        """Return the rest of the body.
 
         Raises:
             HttpError: The connection broke, or there are more than `limit` bytes.
@@ -244,7 +244,7 @@ class HttpStream:
         return bytes(content)
 
     async def aclose(self) -> None:
-        """Close it; its connection is used again if the answer was read to its end."""
+        """Close the answer; its connection can be used again if the body was read completely."""
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await self._close()
 
@@ -259,7 +259,7 @@ class HttpStream:
 
 
 def sockets(egress: Egress) -> Dial:
-    """Return what dials by TCP the addresses that an egress allows."""
+    """Return a function that opens TCP connections to the addresses which a check permits."""
     network = httpcore.TrioBackend()
 
     async def dial(host: str, port: int) -> httpcore.AsyncNetworkStream:
@@ -269,12 +269,12 @@ def sockets(egress: Egress) -> Dial:
 
 
 class HttpClient:
-    """Asks one server.
+    """HTTP client for one server, with bounded connections and answers.
 
     Args:
-        limit: Bytes an answer may have.
-        keep_alive: Seconds an idle connection is kept.
-        tls: What https is dialled with; None: the authorities of the operating system are trusted.
+        limit: Maximum number of bytes of an answer.
+        keep_alive: Seconds for which an idle connection is kept.
+        tls: TLS settings for https; None: the authorities of the operating system are trusted.
     """
 
     def __init__(
@@ -297,7 +297,7 @@ class HttpClient:
         )
 
     def bear(self, token: str) -> None:
-        """Show this token with every request from now on."""
+        """Send this bearer token with every request from now on."""
         self._headers["authorization"] = f"Bearer {token}"
 
     async def ask(self, method: str, path: str, body: "Json | bytes" = None) -> HttpAnswer:
@@ -319,7 +319,7 @@ class HttpClient:
         return await self.rest(await self.open(method, path, body))
 
     async def rest(self, stream: HttpStream) -> HttpAnswer:
-        """Return an answer whole, once it is read and closed.
+        """Read the rest of an answer, close it, and return the complete answer.
 
         If cancelled, its connection is closed.
 
@@ -329,7 +329,7 @@ class HttpClient:
         return await self._read(stream, self._limit)
 
     async def read(self, path: str, limit: int) -> HttpAnswer:
-        """Ask for what stands at a path; of an answer no more than these bytes are taken.
+        """Request a path by GET, and return the answer if it is not larger than a limit.
 
         If cancelled, its connection is closed.
 
@@ -385,17 +385,13 @@ class HttpClient:
             await stream.aclose()
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close all connections of this client."""
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await self._pool.aclose()
 
 
 class _Body:
-    """Bytes in one part, from the beginning each time that they are asked for.
-
-    httpcore makes a generator of bytes that it is given, and leaves it half-way where the
-    connection breaks while it writes; Python complains of that when it is collected.
-    """
+    """Request body that httpcore can read repeatedly, each time from the beginning."""
 
     def __init__(self, content: bytes) -> None:
         self._content = content
@@ -425,7 +421,7 @@ def _errors(server: str) -> Iterator[None]:
 
 
 class _OneServer(httpcore.AsyncNetworkBackend):
-    """Dials the server it was made for, and no other."""
+    """Network back end of httpcore that connects only to the configured server."""
 
     def __init__(self, server: ServerUrl, dial: Dial) -> None:
         self._server = server

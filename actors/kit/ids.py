@@ -8,7 +8,7 @@ import trio
 
 @final
 class IdSource:
-    """The message ids of a process.
+    """Generator of message ids, which increase for each sender.
 
     Args:
         start: All ids are greater. A process passes its wall clock, so that no id repeats after
@@ -22,17 +22,17 @@ class IdSource:
         self._last: dict[str, int] = {}
 
     def next(self, from_: str) -> int:
-        """Return the next id of this sender."""
+        """Return the next message id of a sender."""
         following = self._last.get(from_, self._start) + 1
         self._last[from_] = following
         return following
 
     def last(self, from_: str) -> int:
-        """Return the last id of this sender."""
+        """Return the last message id of a sender."""
         return self._last.get(from_, self._start)
 
     def go_on(self, from_: str, last: int) -> None:
-        """Continue above the last id that a sender had elsewhere.
+        """Let the next id of a sender be greater than its last id in another process.
 
         Args:
             from_: Address of the sender.
@@ -41,7 +41,7 @@ class IdSource:
         self._last[from_] = max(last, self.last(from_))
 
     def forget(self, *senders: str) -> None:
-        """Forget a sender that has left; an unknown one is accepted."""
+        """Remove the last ids of senders that have left; unknown senders are ignored."""
         for sender in senders:
             self._last.pop(sender, None)
 
@@ -51,7 +51,7 @@ class IdSource:
 
 
 def fresh_ids() -> IdSource:
-    """Return a source of ids that were never used, also not before a restart of the program."""
+    """Return a generator of message ids that were never used, even before a program restart."""
     return IdSource(time.time_ns() // 1000)
 
 

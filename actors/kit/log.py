@@ -1,9 +1,4 @@
-"""The log: for people; never evidence, never a body, never a token.
-
-Each module logs through the standard `logging` module, below the logger `actors`: an event and its
-fields, which structlog writes. An import configures nothing, so a program that embeds nodes or
-runtimes gets its log where it sends its own, and without any configuration warnings on stderr.
-"""
+"""Logging for operators; log lines never contain message bodies or tokens."""
 
 import logging
 import sys
@@ -52,20 +47,16 @@ _NUMBERS: Final = MappingProxyType(
 )
 
 _ROOT: Final = "actors"
-"""The logger above all of ours."""
+"""Name of the logger above all loggers of this project."""
 
 _WRAPPERS: Final = 3
-"""Calls of this module between another one and `logging`, which names the module in its records."""
+"""Stack frames to skip so that a record names the module that called the log."""
 
 _shared: Final[ContextVar[Mapping[str, object]]] = ContextVar("_shared")
 
 
 class Log:
-    """A logger that takes an event and its fields.
-
-    The message of its records is `event key=value ...`; the attributes `event` and `fields` of a
-    record have the parts. The field `exc_info` is an exception.
-    """
+    """Logger whose methods take an event and its fields."""
 
     __slots__ = ("_logger",)
 
@@ -73,19 +64,19 @@ class Log:
         self._logger: Final = logging.getLogger(name)
 
     def debug(self, event: str, /, **fields: object) -> None:
-        """Log what only helps to find a defect."""
+        """Log an event that only helps to find a defect."""
         self._log(logging.DEBUG, event, fields)
 
     def info(self, event: str, /, **fields: object) -> None:
-        """Log what is as it should be."""
+        """Log a normal event."""
         self._log(logging.INFO, event, fields)
 
     def warning(self, event: str, /, **fields: object) -> None:
-        """Log what an operator should know."""
+        """Log an event that an operator should know about."""
         self._log(logging.WARNING, event, fields)
 
     def error(self, event: str, /, **fields: object) -> None:
-        """Log what has failed."""
+        """Log a failure."""
         self._log(logging.ERROR, event, fields)
 
     def _log(self, level: int, event: str, fields: dict[str, object]) -> None:
@@ -111,7 +102,7 @@ def get_logger(name: str) -> Log:
 
 @contextmanager
 def shared_fields(**fields: object) -> Iterator[None]:
-    """Give the lines that are logged in this context some fields."""
+    """Add fields to all log lines that are written inside the context."""
     token = _shared.set(fields)
     try:
         yield
@@ -120,9 +111,9 @@ def shared_fields(**fields: object) -> Iterator[None]:
 
 
 def quiet_libraries() -> None:
-    """Restrict the library of state machines to warnings, unless the program says otherwise.
+    """Restrict the log of the library `transitions` to warnings, unless the program configured it.
 
-    It logs each step of each machine at the level INFO.
+    This library logs each state transition of each machine at the level INFO.
     """
     above, library = logging.getLogger("transitions"), logging.getLogger("transitions.core")
     if above.level == library.level == logging.NOTSET:
@@ -130,17 +121,13 @@ def quiet_libraries() -> None:
 
 
 def prepare_log() -> None:
-    """Import what writes lines, so that nobody waits for that when the first one is logged."""
+    """Import the library structlog early, so that the first log line is written without delay."""
     _renderer(None)
 
 
 @cache
 def _renderer(style: Style | None) -> Callable[[None, str, dict[str, object]], object]:
-    """Return what writes the fields of a line; None: in the message of a standard record.
-
-    structlog is imported with the first line, once, in some 60 ms: it brings asyncio and more, and
-    would take a twelfth of the time in which a runtime starts.
-    """
+    """Return the function that formats a line's fields; style None: for a record's message."""
     import structlog  # noqa: PLC0415
 
     match style:
@@ -156,7 +143,7 @@ def _renderer(style: Style | None) -> Callable[[None, str, dict[str, object]], o
 
 
 class _Lines(logging.Formatter):
-    """Formats records in one of the styles."""
+    """Log formatter that writes records in one of the styles."""
 
     def __init__(self, style: Style) -> None:
         super().__init__()
@@ -182,12 +169,12 @@ class _Lines(logging.Formatter):
 
 
 def _plain(value: object) -> object:
-    """Return a field with nothing in it that a terminal would obey."""
+    """Return a field value without characters that control a terminal."""
     return value if isinstance(value, int | float | None) else one_line(str(value))
 
 
 class _Writer(logging.Handler):
-    """Writes each record to a stream; without one, to what is standard error at that time."""
+    """Log handler that writes to a stream; without a stream, to the current standard error."""
 
     def __init__(self, stream: TextIO | None) -> None:
         super().__init__()
@@ -205,12 +192,12 @@ class _Writer(logging.Handler):
 def configure_log(
     level: Level = Level.WARNING, style: Style = Style.AUTO, stream: TextIO | None = None
 ) -> None:
-    """Set up the log of this process; a command does it once, first of all.
+    """Configure the log of this process; a command calls this function once, first of all.
 
     Args:
-        level: What is less severe stays unsaid.
+        level: Minimum severity; less severe events are not logged.
         style: How lines look.
-        stream: Where they go; standard error by default.
+        stream: Destination of the lines; standard error by default.
     """
     out = sys.stderr if stream is None else stream
     if style is Style.AUTO:

@@ -1,8 +1,8 @@
-"""The monitor of claims: a process judges what it records while it runs (`--monitor`).
+"""Online check of declared guarantees (claims) on the process's own trace records (`--monitor`).
 
-It stands in front of the tracer and sees what the tracer sees, also if no trace is kept. Then
-only rare facts, steps and sampled messages are reported to it, so that it costs
-next to nothing. A claim that is broken becomes a log line, a count and a record of kind `fault`.
+The check receives all records before the tracer, even if no trace is kept. Without a trace only
+rare facts, state transitions and sampled messages are reported, so that the check costs next to
+nothing. A violated claim is logged, counted and recorded with kind `fault`.
 """
 
 from typing import Final, Unpack
@@ -35,7 +35,7 @@ _TRANSACTION: Final = "transaction"
 
 
 class SelfCheck(PassingTracer):
-    """A tracer that passes everything on, and judges it.
+    """Tracer that checks claims on all records and passes the records to another tracer.
 
     Args:
         tracer: Takes the trace records.

@@ -1,12 +1,11 @@
-"""Evidence: where components report what they did, and what is kept of it.
+"""Tracing: the interface to which components report events, and the content of trace records.
 
-The content of a record is declared here once, as the fields of a fact. A tracer keeps facts;
-one that writes text encodes the same fields without making a fact of them.
-
-Of the user who sent a message a record has a digest, and the name only if it was asked for. Only
-messages of the framework's services keep a body: of registries, of address allocation, of
-paths at a message node, of the status of stubs and links. Secrets and names of persons are
-removed from it. Messages of hyperties and the values of data objects are never in a trace.
+The fields of a record are declared here once, as the fields of a fact. A tracer keeps facts; a
+tracer that writes text encodes the same fields without making facts. A record of a message has a
+digest of the sending user, and the name only on request. Only messages of the framework's services
+keep a body: of registries, of address allocation, of subscriptions at a message node, of the status
+of stubs and links. Secrets and names of persons are removed from it. Messages of hyperties and the
+values of data objects are never in a trace.
 """
 
 import json
@@ -32,14 +31,14 @@ from specs.message import DURABLE, Message, instance_id, request_id
 from specs.trace import ABSENT, Fact, Kind, Op
 
 REDACTED: Final = "..."
-"""Stands for a value that is not recorded."""
+"""Placeholder for a value that is not recorded."""
 
 _SERVICES: Final = re.compile(
     "domain://(?:msg-node|registry)[.][^/]+(?:/(?:sm|address-allocation))?"
     "|hyperty-runtime://[^/]+/[^/]+/registry(?:/changes)?"
     "|.+/(?:status|registration)"
 )
-"""Addresses of which one sends or gets every message that has a body in a trace."""
+"""Addresses of services whose messages keep their bodies in a trace, as sender or receiver."""
 
 _RECORDED: Final = frozenset(
     {
@@ -48,20 +47,20 @@ _RECORDED: Final = frozenset(
         "params", "resource", "resources", "runtime", "scheme", "source", "status", "url", "value",
     }
 )  # fmt: skip
-"""Fields whose values are recorded; of any other, only its presence."""
+"""Body fields whose values are recorded; of other fields only the name is recorded."""
 
 _WORDS: Final = frozenset({"attribute", "attributeType", "method", "operation", "scheme", "status"})
-"""Fields with declared words."""
+"""Body fields whose values are words of a declared vocabulary, recorded unchanged."""
 
 _STATUSES: Final = frozenset({"created", "in-progress", "live", "disconnected", "failed", "dead"})
 _NAMES: Final = frozenset({"allocationKey", "resource"})
-"""Fields that name a block of addresses: recorded as a hash, so that two can be compared."""
+"""Body fields that name a block of addresses; recorded as a hash, so that names can be compared."""
 
 _ADDRESS: Final = re.compile("(?!user|domain-idp)[a-z][^/:]*://.+")
 
 
 def redacted_body(message: Message) -> str | None:
-    """Return the body as JSON with sorted keys, redacted; None: the trace keeps none of it."""
+    """Return the body as JSON without secrets and names; None: the trace keeps no body."""
     if not (_SERVICES.fullmatch(message.to) or _SERVICES.fullmatch(message.from_)):
         return None
     try:
@@ -116,7 +115,7 @@ _VIA_CHARACTERS: Final = 4096
 
 
 class Where(TypedDict, total=False):
-    """Place and handler of a message; see `Fact`."""
+    """Fields of a message record: the components and link that handled the message; see `Fact`."""
 
     by: str
     listener: str
@@ -128,7 +127,7 @@ class Where(TypedDict, total=False):
 
 
 class More(Where, total=False):
-    """Further fields of the record of a message."""
+    """Optional fields of a message record, including the reason of a drop."""
 
     reason: str
 
@@ -145,7 +144,7 @@ class Ruling(TypedDict, total=False):
 
 
 class FurtherFields(TypedDict, total=False):
-    """Fields of the record of a message that many messages have not; see `Fact`."""
+    """Fields of a message record that only some messages have; see `Fact`."""
 
     body: str
     via: str
@@ -156,7 +155,7 @@ class FurtherFields(TypedDict, total=False):
 def further_fields(
     message: Message, *, has_body: bool = False, has_name: bool = False
 ) -> FurtherFields:
-    """Return those of the fields of a message that many messages have not.
+    """Return the trace fields that only some messages have, such as body, user and crossed stubs.
 
     Args:
         message: The message.
@@ -179,12 +178,12 @@ def further_fields(
 
 @lru_cache(maxsize=1024)
 def user_digest(user: str) -> str:
-    """Return what stands in a trace for the address of a user."""
+    """Return the hash that replaces the address of a user in a trace."""
     return sha256(user.encode()).hexdigest()[:_USER_DIGITS]
 
 
 def step_fact(step: Step) -> Fact:
-    """Return the fact that an entity moved."""
+    """Return the trace fact for a state transition."""
     return Fact(
         k=Kind.STATE,
         op=Op.STEP,
@@ -198,7 +197,7 @@ def step_fact(step: Step) -> Fact:
 
 
 def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
-    """Return the fact of a ruling about a message; it came in unless the ruling says otherwise."""
+    """Return the trace fact for a policy decision about a message, by default an inbound one."""
     ruling.setdefault("direction", "in")
     return Fact(k=Kind.AUTHZ, mid=instance_id(message), **ruling)
 
@@ -211,7 +210,7 @@ def message_fact(
     has_name: bool = False,
     **more: Unpack[More],
 ) -> Fact:
-    """Return the fact that something happened to a message.
+    """Return the trace fact for an event of a message.
 
     Args:
         op: What happened to the message.
@@ -237,7 +236,7 @@ def message_fact(
 
 
 def refused_fact(error: UndeclaredTransitionError) -> Fact:
-    """Return the fact that a step was refused, as no table declares it."""
+    """Return the trace fact for a refused state transition, which no transition table declares."""
     return Fact(
         k=Kind.STATE,
         op=Op.REFUSED,
@@ -249,7 +248,7 @@ def refused_fact(error: UndeclaredTransitionError) -> Fact:
 
 
 def digest(message: Message) -> str:
-    """Return a short hash of type, ends and body, equal at every hop of the message."""
+    """Return a short hash of type, sender, receiver and body, equal at every hop of the message."""
     try:
         return digest_from(ends_hash(message), message.body)
     except TypeError:
@@ -258,7 +257,7 @@ def digest(message: Message) -> str:
 
 
 def ends_hash(message: Message) -> blake2b:
-    """Return the part of a digest that is the same for all messages of these ends and this type.
+    """Return the hash of type, sender and receiver of a message, as the start of its digest.
 
     Raises:
         TypeError: Text is no Unicode.
@@ -268,10 +267,10 @@ def ends_hash(message: Message) -> blake2b:
 
 
 def digest_from(ends: blake2b, body: JsonObject) -> str:
-    """Return the digest of a message.
+    """Return the digest of a message from its hashed header and its body.
 
     Args:
-        ends: What `ends_hash` returns of it; it stays as it is.
+        ends: Result of `ends_hash` for the message; it is not changed.
         body: Its body.
 
     Raises:
@@ -288,7 +287,7 @@ def digest_from(ends: blake2b, body: JsonObject) -> str:
 
 
 def value_digest(value: Json) -> str:
-    """Return a short hash of any value: the same wherever it came to be."""
+    """Return a short hash of any JSON value, equal in all implementations."""
     return _hash(_digest(value, _NO_KEYS))
 
 
@@ -323,10 +322,10 @@ def _digest(value: Json, left_out: frozenset[str]) -> Json:
 
 
 def _is_plain(value: JsonObject) -> bool:
-    """Return whether the digest of an object of a body is that of all that is in it, as it is.
+    """Return whether the digest of a body needs no change of the body first.
 
-    False says that it may not be. Most bodies are few texts and numbers: to copy them would take
-    longer.
+    False says that it may need changes. Most bodies are few texts and numbers: to copy them would
+    take longer.
     """
     if not _SECRET.isdisjoint(value):
         return False
@@ -351,10 +350,10 @@ def _floating(value: int) -> Json:
 @final
 @attrs.define(eq=False)
 class Hop:
-    """What is reported of one message after the other, as far as it is the same for all of them.
+    """Common part of the trace records of many messages at one component.
 
     Attributes:
-        actor: Name of the reporting actor.
+        ops: Events of each message, in this order; empty for a policy decision.
         ops: What happened to the message, in this order; nothing if it was ruled about.
         more: Further fields; of a ruling, all of its fields.
         heads: Its part of the record of each `Op`, or of the ruling, as a tracer writes it; that
@@ -368,7 +367,7 @@ class Hop:
 
 
 class Hops(Memory[str, Hop]):
-    """The hops of one component that differ in one field: by its value."""
+    """Cache of `Hop` objects of one component that differ in one field, by its value."""
 
     __slots__ = ("_actor", "_more", "_ops")
 
@@ -390,12 +389,12 @@ class Hops(Memory[str, Hop]):
 
 
 class Tracer(ABC):
-    """Takes the trace records of components.
+    """Interface that takes the trace records of components.
 
     Attributes:
-        steps: Whether state changes are; all tracers that keep anything record them.
+        steps: Whether state transitions are recorded; all tracers that keep anything record them.
         bodies: Whether records of messages have the bodies, redacted.
-        names: Whether they name the users who sent the messages.
+        names: Whether records of messages name the users who sent them.
         watches: Whether, without hops, rows of tables, searches for routes, and the answers to
             sampled requests are wanted.
         dropped: Number of records that were not kept.
@@ -418,7 +417,7 @@ class Tracer(ABC):
 
     @abstractmethod
     def record(self, actor: str, fact: Fact) -> None:
-        """Keep a fact; never waits, never raises.
+        """Keep a fact in the trace; never waits, never raises.
 
         Args:
             actor: Name of the reporting actor.
@@ -426,7 +425,7 @@ class Tracer(ABC):
         """
 
     def step(self, actor: str, step: Step) -> None:
-        """Keep that an entity moved: `record` of its fact, perhaps more directly.
+        """Record a state transition.
 
         Args:
             actor: Name of the reporting actor.
@@ -435,7 +434,7 @@ class Tracer(ABC):
         self.record(actor, step_fact(step))
 
     def row(self, actor: str, row: RowChanged) -> None:
-        """Keep that a row of a table changed.
+        """Record a change of a row in a table, such as a routing table.
 
         Args:
             actor: Name of the reporting actor.
@@ -444,7 +443,7 @@ class Tracer(ABC):
         self.record(actor, Fact(k=Kind.TABLE, **attrs.asdict(row)))
 
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Keep what happened to a message; likewise.
+        """Record an event of a message.
 
         Args:
             actor: Name of the reporting actor.
@@ -454,12 +453,12 @@ class Tracer(ABC):
         self.record(actor, self.message_fact(op, message, **more))
 
     def hop(self, hop: Hop, message: Message, seq: int = 0) -> None:
-        """Keep what happened to a message where the same happens to many, or what was ruled of it.
+        """Record the events of a message, or a policy decision about the message.
 
         Args:
-            hop: All but the message: it is made once.
+            hop: The common part of the records, made once for many messages.
             message: The message.
-            seq: Its number on its link; 0: it has none.
+            seq: Number of the message on its link; 0: the message has none.
         """
         more = {**hop.more, "seq": seq} if seq else hop.more
         if not hop.ops:
@@ -496,11 +495,11 @@ class _NullTracer(Tracer):
 
 
 NULL_TRACER: Final[Tracer] = _NullTracer()
-"""Keeps nothing."""
+"""Tracer that keeps nothing."""
 
 
 class PassingTracer(Tracer):
-    """Passes everything on to another tracer: the base of those that look at it.
+    """Base class of tracers that inspect all records and pass them to another tracer.
 
     Args:
         tracer: Takes everything.

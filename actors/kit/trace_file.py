@@ -1,10 +1,9 @@
-"""The trace of one process as JSON Lines: stamped, in order, without delay to the process.
+"""Trace files of one process: JSON Lines with time stamps, written without delaying the process.
 
-The files are parts of bounded size with whole lines only.
-
-Records are kept on a page, encoded when it is full, and written by a thread. When the disk is
-slower than the process, the buffer fills, further records are counted and not kept,
-and a `dropped` record has their number as soon as there is room again.
+The files have bounded size and contain whole lines only. Records are kept in a list (page), encoded
+when it is full, and written by a thread. When the disk is slower than the process, the buffer
+fills, further records are counted and not kept, and a `dropped` record has their number as soon as
+there is room again.
 """
 
 import math
@@ -49,7 +48,7 @@ _PRIVATE, _PRIVATE_FOLDER = 0o600, 0o700
 
 
 class PartFile(Protocol):
-    """The file of a part: unbuffered, so that an error shows at once."""
+    """Interface of an open trace file, unbuffered, so that a write error is raised at once."""
 
     def write(self, data: memoryview, /) -> int | None:
         """Write some of the data; return how many bytes."""
@@ -62,13 +61,13 @@ OpenPart = Callable[[Path], PartFile]
 
 
 def open_part(path: Path) -> PartFile:
-    """Make a new file for its owner only; one that exists is an error."""
+    """Make a new trace file that only its owner can read; an existing file is an error."""
     handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _PRIVATE)
     return os.fdopen(handle, "wb", buffering=0)
 
 
 def node_directory(directory: Path, run: str, node: str) -> Path:
-    """Make and return the directory of one node's trace of one run, for its owner only.
+    """Make and return the directory for the trace files of one process in one run.
 
     Args:
         directory: Directory of the traces.
@@ -76,7 +75,7 @@ def node_directory(directory: Path, run: str, node: str) -> Path:
         node: Name of the process.
 
     Raises:
-        TraceDirectoryError: It cannot be made, or is there already.
+        TraceDirectoryError: The directory cannot be made, or exists already.
     """
     path = directory / trace_folder(run, node)
     try:
@@ -90,7 +89,7 @@ def node_directory(directory: Path, run: str, node: str) -> Path:
 
 
 class TraceParts:
-    """Writes lines to one part after the other; blocks, so call it in a thread.
+    """Writer of trace lines to numbered files of bounded size; blocks, so call it in a thread.
 
     What has reached the disk is always a prefix of what was given, to the byte: a
     write that fails keeps what it could not write for the next.
@@ -113,7 +112,7 @@ class TraceParts:
 
     @property
     def is_behind(self) -> bool:
-        """True if a write failed and its lines still wait."""
+        """True if a write failed and the lines are still to be written."""
         return bool(self._waiting)
 
     def write(self, pages: Sequence[bytes]) -> None:
@@ -131,7 +130,7 @@ class TraceParts:
             self._write_first(self._file)
 
     def close(self) -> None:
-        """Close the part that is open."""
+        """Close the current trace file."""
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -159,7 +158,7 @@ _ANSWERED: Final = 1000
 
 
 class FileTracer(Tracer):
-    """Keeps what is reported on a page, and encodes a page at a time; `keep_trace` takes the pages.
+    """Tracer that collects reports and encodes them in groups (pages), for `keep_trace` to write.
 
     To report costs the component next to nothing; to encode many records at once costs half as
     much for each. At all hops of a message most fields are the same: their text is made once for
@@ -168,7 +167,7 @@ class FileTracer(Tracer):
     Attributes:
         run: Name of this run: when it started, in UTC, and what makes it unique.
         has_lines: Set when there is something to take.
-        is_due: Set when so much is waiting that it should be taken at once.
+        is_due: Set when so many records wait that they should be written at once.
     """
 
     hops = True
@@ -230,7 +229,7 @@ class FileTracer(Tracer):
         self.hop(hop, message)
 
     def take(self) -> list[bytes]:
-        """Take the pages gathered so far, the count of drops with them."""
+        """Return the encoded records so far, with a record of the number of dropped records."""
         if self._undeclared:
             self._declare()
         self._encode()
@@ -241,13 +240,13 @@ class FileTracer(Tracer):
         return pages
 
     def end(self) -> None:
-        """Write that the run ended orderly; there is always room for this."""
+        """Add the record that the run ended in order; there is always room for this record."""
         if self._undeclared:
             self._declare()
         self._put("trace", Fact(k=Kind.END))
 
     def _time(self) -> str:
-        """Return the times of a record as text."""
+        """Return the time stamps of a record as JSON text."""
         now = self._now()
         if now >= self._stale:
             self._stale = now + limits.TRACE_TICK
@@ -255,7 +254,7 @@ class FileTracer(Tracer):
         return self._stamp
 
     def _turn(self, records: int) -> bool:
-        """Turn the page; return whether the next has room. If not, the records are dropped."""
+        """Encode the page and start a new one; if the buffer is full, count drops, return False."""
         self._encode()
         self.has_lines.set()
         if self._waiting >= limits.TRACE_DUE:
@@ -274,12 +273,12 @@ class FileTracer(Tracer):
         self._put("trace", Fact(k=Kind.DROPPED, count=count))
 
     def _put(self, actor: str, fact: Fact) -> None:
-        """Keep a fact also if there is no room."""
+        """Add a fact even if the buffer is full."""
         self._space = max(self._space, len(self._page) + 1)
         self.record(actor, fact)
 
     def _encode(self) -> None:
-        """Encode the records since the last write."""
+        """Encode the records that were collected since the last call."""
         if not self._page:
             return
         process, number, lines = self._process, self._last, list[str]()
@@ -362,7 +361,7 @@ def _ends(message: Message) -> _Ends:
 
 
 def _head_of(hop: Hop) -> tuple[str, ...]:
-    """Return, and let the hop keep, what is the same in all its records."""
+    """Return the constant part of all records of a hop, and cache it in the hop."""
     kinds: list[Mapping[str, object]] = [{"k": Kind.MSG, "op": op} for op in hop.ops]
     kinds = kinds or [{"k": Kind.AUTHZ, "direction": "in"}]
     hop.heads = tuple(_inside({"actor": hop.actor, **kind, **hop.more}) + "," for kind in kinds)
@@ -380,7 +379,7 @@ def _fact_text(actor: str, fact: Fact) -> str:
 
 
 def _inside(fields: Mapping[str, object]) -> str:
-    """Return the fields that have a value as the inside of a JSON object.
+    """Return the fields that have a value as JSON text without the enclosing braces.
 
     Raises:
         TypeError: Text is no Unicode, or JSON has no place for a number.
@@ -389,7 +388,7 @@ def _inside(fields: Mapping[str, object]) -> str:
 
 
 _LOST: Final = _inside({"actor": "trace", "k": Kind.DROPPED, "count": 1})
-"""Stands in the place of a record that cannot be encoded."""
+"""Replacement for a record that cannot be encoded."""
 
 
 @asynccontextmanager
@@ -422,7 +421,7 @@ async def open_trace(
 
 @asynccontextmanager
 async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[None]:
-    """Write what the tracer gathers to the parts while inside; `open_trace` in two.
+    """Write the records of a tracer to trace files while the context is open.
 
     Args:
         tracer: Destination of the records.

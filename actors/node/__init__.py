@@ -1,1 +1,1 @@
-"""The message node of one domain: acceptor, bus, and its parts."""
+"""The message node of one domain: links to runtimes, message bus, sessions, registry and others."""

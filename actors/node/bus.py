@@ -68,7 +68,7 @@ _log = get_logger("actors.node")
 
 
 class NodeBus(Actor[messages.BusMessage]):
-    """Route messages between the sessions and the parts of the node.
+    """Message bus of a node: checks all messages, and routes them between sessions and components.
 
     Attributes:
         is_over: Whether the bus has ended or crashed.
@@ -122,7 +122,7 @@ class NodeBus(Actor[messages.BusMessage]):
         message(self)
 
     def call(self, act: Callable[[*Ts], object], *args: *Ts) -> bool:
-        """Call a method of this object and write the output; return False if the bus has ended.
+        """Call a method of the bus and write the output; return False if the bus has ended.
 
         An exception of the method crashes the bus, not the caller.
         """
@@ -148,7 +148,7 @@ class NodeBus(Actor[messages.BusMessage]):
         self._exchange.departure.begin(trio.current_time(), is_possible=is_possible)
 
     def sessions(self) -> tuple[messages.SessionView, ...]:
-        """Return the present sessions."""
+        """Return the current sessions."""
         sessions = self._exchange.sessions.items()
         return tuple(_view(self._exchange, *session) for session in sessions)
 
@@ -325,7 +325,7 @@ class NodeBus(Actor[messages.BusMessage]):
     # ---- out
 
     def route(self, message: Message, by: str | None) -> None:
-        """Route an admitted message.
+        """Route a message that has passed all checks.
 
         Args:
             message: The message.
@@ -364,7 +364,7 @@ class NodeBus(Actor[messages.BusMessage]):
         return self._exchange.returning.is_on(trio.current_time())
 
     def emit(self, message: Message, to_runtime: str | None = None) -> None:
-        """Route a message of a part of the node.
+        """Route a message that a component of the node has made.
 
         Args:
             message: The message.
@@ -378,7 +378,7 @@ class NodeBus(Actor[messages.BusMessage]):
             self.route(message, None)
 
     def _deliver_to_part(self, message: Message, address: str, by: str | None) -> None:
-        """Deliver a request to a part of the node."""
+        """Deliver a request to a component of the node."""
         paths = self._exchange.foreign.paths
         if message.is_response and paths is not None and paths.take_answer(message):
             self._trace.hop(Op.CALLBACK, message)
@@ -404,7 +404,7 @@ class NodeBus(Actor[messages.BusMessage]):
             self.answer(by, answer)
 
     def answer(self, by: str, answer: Message) -> None:
-        """Answer a request of a runtime over its session, for a part of the node."""
+        """Answer a runtime's request over its session, on behalf of a component of the node."""
         is_limit = answer.code in {Code.TOO_LARGE, Code.UNAVAILABLE}
         self._trace.record_refused_answer(answer, by, Ground.LIMIT if is_limit else Ground.SERVICE)
         self._exchange.send(by, answer)
@@ -457,7 +457,7 @@ class NodeBus(Actor[messages.BusMessage]):
         self._settle()
 
     def end_turn(self) -> None:
-        """Write the output of the calls in this turn; wake the task of the bus for later work."""
+        """Write the output of the calls so far; wake the task of the bus for later work."""
         self._settle()
         if self._due() < self._awake_at:
             self.wake()
@@ -483,7 +483,7 @@ class NodeBus(Actor[messages.BusMessage]):
 
     @property
     def _is_settled(self) -> bool:
-        """True if the parts and the other nodes have received all notices."""
+        """True if components and other nodes have received all notices about sessions."""
         is_known = self._others.is_settled and self._exchange.departure.is_over
         return is_known and not self._exchange.notices
 
@@ -517,7 +517,7 @@ class NodeBus(Actor[messages.BusMessage]):
     # ---- parts
 
     def attach(self, address: str, component: messages.Component) -> None:
-        """Make a part reachable at an address (MN-09).
+        """Register a component of the node at an address (MN-09).
 
         Args:
             address: The address.
@@ -539,7 +539,7 @@ class NodeBus(Actor[messages.BusMessage]):
         self._exchange.foreign.open(foreign)
 
     def renew_paths(self, peer: str) -> None:
-        """Subscribe again at a node that may have forgotten the subscriptions."""
+        """Subscribe again at another domain's node that may have lost the subscriptions."""
         if (paths := self._exchange.foreign.paths) is not None:
             paths.renew(peer)
 

@@ -1,7 +1,7 @@
-"""The table of the addresses at which the parts of a node answer; the bus writes it (MN-09).
+"""Table of the addresses at which components of a node answer; the bus changes the table (MN-09).
 
-Two parts answer inside the task of the bus: the subscription manager at `MN(d)/sm` (M-01..M-04,
-M-29, M-35..M-44), and address allocation at `MN(d)/address-allocation` (M-18..M-20).
+Two components run in the task of the bus: the subscription manager at `MN(d)/sm` (M-01..M-04, M-29,
+M-35..M-44), and address allocation at `MN(d)/address-allocation` (M-18..M-20).
 """
 
 from abc import ABC, abstractmethod
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
 
 
 class LocalService(ABC):
-    """Answer requests at one address of the node, without waiting."""
+    """Component of a node that answers requests at an address without waiting."""
 
     @abstractmethod
     def receive(self, message: Message, by: str) -> Message | None:
-        """Return the answer to a request over the session of `by`; None: the answer follows later.
+        """Handle a request of a runtime, and return the answer; None: the answer follows later.
 
         Args:
             message: The message.
@@ -53,10 +53,10 @@ _WRITER: Final = "bus"
 
 
 class Components(Container[str]):
-    """Hold the addresses of a node's parts; the task of the bus owns them.
+    """Table of the addresses of a node's components; only the task of the bus uses the table.
 
-    An address belongs to its part from when the node is made, also while that part restarts: a
-    request to it then fails, and its address counts as owned.
+    An address belongs to its component from when the node is made, also while that component
+    restarts: a request to the address then fails, and the address counts as owned.
 
     Args:
         declared: Addresses of the parts that the node is to have.
@@ -81,7 +81,7 @@ class Components(Container[str]):
         return tuple(self._attached.values())
 
     def serve(self, address: str, name: str) -> None:
-        """Note that the bus's task itself answers at an address.
+        """Note that the task of the bus itself answers at an address.
 
         Args:
             address: The address.
@@ -121,7 +121,7 @@ class Components(Container[str]):
             self._row(Op.DEL, address, component.name)
 
     def close(self) -> None:
-        """Remove every row of the table when the bus ends."""
+        """Clear the table when the bus ends."""
         for address, component in tuple(self._attached.items()):
             self.detach(address, component)
         for address, name in self._services.items():
@@ -133,7 +133,7 @@ class Components(Container[str]):
 
 
 class PathService(LocalService):
-    """Set and remove paths for the runtime whose session sends the request.
+    """Subscription manager: adds and removes subscriptions (paths) of runtimes to addresses.
 
     The bus has checked that `source` belongs to the session. A path on an object of another session
     waits for the consent of its owner; addresses that nobody may observe are refused. When an owner
@@ -172,7 +172,7 @@ class PathService(LocalService):
                 raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
 
     def _cut(self, cut: CutPath, by: str) -> Refused | None:
-        """Withdraw the consent of an owner to an observer (SYN-21)."""
+        """Withdraw the consent of an object's owner to an observer (SYN-21)."""
         rights = self._tables.rights
         entities = tuple(dict.fromkeys(entity_of(resource) for resource in cut.resources))
         if any(rights.owner_of(each) != by for each in entities):
@@ -206,13 +206,13 @@ class PathService(LocalService):
         return self._tables.subscriptions.subscribe(by, resources, frozenset(awaiting_consent))
 
     def _is_published(self, resource: str) -> bool:
-        """Return whether the owner of an address subscribes to that address (REG-12)."""
+        """Return whether an address is published: its own owner subscribes to it (REG-12)."""
         owner = self._tables.rights.owner_of(resource)
         return owner in self._tables.subscriptions.subscribers(resource)
 
 
 class AllocationService(LocalService):
-    """Allocate addresses of the domain of the node, and free them."""
+    """Address allocation: reserves addresses of the node's domain for runtimes, and frees them."""
 
     def __init__(
         self, tables: Tables, schemes: frozenset[str], entropy: Callable[[int], bytes]

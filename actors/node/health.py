@@ -1,4 +1,4 @@
-"""The health of a node: gauges of its tables, and probes of its parts."""
+"""Health of a node: metrics of its current state, and tests whether its components work."""
 
 import os
 from collections.abc import Callable, Mapping
@@ -46,7 +46,7 @@ def watch(exchange: Exchange) -> None:
 def probes(
     host: NodeHost, config: NodeConfig, provider: IdentityProvider | None, shared: "Shared | None"
 ) -> Mapping[Part, Probe]:
-    """Return the probe of each part; it returns half a sentence that states a fault, or None."""
+    """Return a test of each component; a test returns the fault as half a sentence, or None."""
     return {
         Part.BUS: partial(_bus, host),
         Part.LISTENER: partial(_ask, partial(_down, host, "listener")),

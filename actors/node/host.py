@@ -1,4 +1,4 @@
-"""The objects that all parts of one node share."""
+"""Objects that all components of a node share, such as its bus and supervisor."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
@@ -25,7 +25,7 @@ M = TypeVar("M")
 
 @attrs.define(eq=False)
 class NodeHost:
-    """Hold the objects that all parts of one node share.
+    """Container of the objects that all components of a node share.
 
     Attributes:
         clock_offset: Seconds from the Trio clock to the epoch.
@@ -54,11 +54,11 @@ class NodeHost:
         return trio.current_time() + self.clock_offset
 
     def trace(self, actor: str) -> ComponentTrace:
-        """Make the trace of one part."""
+        """Return the tracer for one component of the node."""
         return ComponentTrace(self.tracer, actor, self.counters)
 
     async def start(self, name: str, make: Callable[[], Actor[M]]) -> ActorRef[M]:
-        """Start a part under the supervisor of the node.
+        """Start a component under the supervisor of the node.
 
         If cancelled, the part is stopped.
 
@@ -69,7 +69,7 @@ class NodeHost:
         return await self.supervisor.start_child(ChildSpec(name, make))
 
     def send(self, message: Message, to_runtime: str | None = None) -> None:
-        """Send a message of a part over the bus; do nothing if the bus has ended.
+        """Send a message of a component over the bus; do nothing if the bus has ended.
 
         Args:
             message: The message.

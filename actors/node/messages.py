@@ -1,4 +1,4 @@
-"""The messages to the bus of a node."""
+"""Types of calls and notices between the bus of a node and its components."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
@@ -21,7 +21,7 @@ ForeignRef: TypeAlias = ActorRef[ForeignCall]
 
 @attrs.frozen
 class RuntimeLeft:
-    """Tell a part that the session of a runtime is over.
+    """Notice to a component that the session of a runtime has ended.
 
     Attributes:
         is_released: Whether the user has released the name of the runtime: it never returns.
@@ -33,12 +33,12 @@ class RuntimeLeft:
 
 
 Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
-"""Reference to a part of the node that is an actor."""
+"""Reference to a component of the node that is an actor."""
 
 
 @attrs.frozen
 class SessionView:
-    """The state of a session.
+    """Snapshot of a session's state.
 
     Attributes:
         link: Name of its link; None while detached.
@@ -52,4 +52,4 @@ class SessionView:
 
 
 BusMessage: TypeAlias = "Callable[[NodeBus], object]"
-"""A call that the task of the bus makes."""
+"""Call that the task of the bus executes."""

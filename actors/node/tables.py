@@ -1,4 +1,4 @@
-"""The tables that the routing of a node reads, and their changes."""
+"""Routing tables of a node: owners of addresses, and subscriptions."""
 
 from collections.abc import Callable, Collection, Container
 from typing import TypeAlias
@@ -23,7 +23,7 @@ from specs.trace import Op
 
 
 class NodeAddresses:
-    """The addresses of one node's parts (ADR-04).
+    """Addresses of the components of one node (ADR-04).
 
     Args:
         served: Addresses of the parts that not every node has.
@@ -46,7 +46,7 @@ class NodeAddresses:
 
 @attrs.frozen
 class TableRules:
-    """The rules of the tables.
+    """Dependencies of the routing tables: rules about addresses and rights.
 
     Attributes:
         mint: Makes addresses.
@@ -59,7 +59,7 @@ class TableRules:
 
 @attrs.frozen(slots=True)
 class ConsentEnded:
-    """The end of the consent to an observer at another node.
+    """Notice to another node that the consent to an observer has ended.
 
     Attributes:
         entity: Address of the object.
@@ -76,11 +76,11 @@ class ConsentEnded:
 
 
 TableChange: TypeAlias = RowChanged | ConsentEnded
-"""A change of the tables of a node that the other nodes of the domain need."""
+"""Change of a node's routing tables that the other nodes of the domain must know."""
 
 
 class Tables(AllocationPort):
-    """The owners of addresses, and the subscriptions.
+    """Routing tables of a node: owners of addresses, subscriptions, and consents to observers.
 
     The task of the bus owns the tables. Only the owners of addresses, `heed`, `came`, `release` and
     the subscriptions change them, and every change is traced here.
@@ -132,7 +132,7 @@ class Tables(AllocationPort):
         self._trace = trace
 
     def heed(self, message: Message, by: str, now: float) -> None:
-        """Note the consent to observers that a message of a type in `HEEDED` gives or ends (S3).
+        """Record the consent to observers that a message gives or ends (S3).
 
         Args:
             message: The message.
@@ -157,7 +157,7 @@ class Tables(AllocationPort):
             self.subscriptions.withdraw(entity, runtime, observer)
 
     def came(self, runtime: str, form: PeerForm) -> None:
-        """Give a runtime that has a session all addresses below its own.
+        """Make a runtime with a new session the owner of all addresses below its own address.
 
         Args:
             runtime: Address of the runtime.
@@ -170,7 +170,7 @@ class Tables(AllocationPort):
         self.allocation.yield_to(runtime)
 
     def came_elsewhere(self, runtime: str, form: PeerForm) -> None:
-        """Give a runtime with a session at another node of the domain all addresses below its own.
+        """Make a runtime with a session at another node the owner of all addresses below its own.
 
         Args:
             runtime: Address of the runtime.
@@ -201,7 +201,7 @@ class Tables(AllocationPort):
 
     @override
     def taken(self, addresses: tuple[str, ...]) -> None:
-        """Deliver to the subscribers of objects whose owner is never asked for consent."""
+        """Activate subscriptions to new objects whose owner is never asked for consent."""
         for each in addresses:
             if self.rights.is_open(each):
                 self.subscriptions.open(each)
@@ -220,12 +220,12 @@ class Tables(AllocationPort):
         self._trace.step(step)
 
     def path_changed(self, row: RowChanged) -> None:
-        """Trace a path, and publish it to the other nodes of the domain."""
+        """Trace a change of a subscription, and send it to the other nodes of the domain."""
         self._trace_change(row)
         self._has_lost_paths |= row.op is Op.DEL
 
     def forget_routes(self) -> None:
-        """Forget the routes of messages that were remembered."""
+        """Clear the cache of message routes."""
         self.remembered.forget()
 
     def _trace_change(self, row: RowChanged) -> None:
@@ -245,7 +245,7 @@ class Tables(AllocationPort):
         self.subscriptions.remove_runtime(runtime)
 
     def has_lost_paths(self) -> bool:
-        """Return whether a path was removed since the last call."""
+        """Return whether a subscription was removed since the last call."""
         lost, self._has_lost_paths = self._has_lost_paths, False
         return lost
 

@@ -1,1 +1,1 @@
-"""The pipe between a sandbox and its host: its frames, and both its ends."""
+"""The pipe between a sandbox process and its host: message format, queues, and the host's side."""

@@ -65,7 +65,7 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 def _site_of(path: Path) -> Path | None:
-    """Return the folder of installed distributions that a file is in."""
+    """Return the folder of installed distributions that contains a file; None: no such folder."""
     return next((parent for parent in path.parents if parent.name in _INSTALLED), None)
 
 
@@ -78,7 +78,7 @@ def _code(own: Iterable[str], readable: Iterable[str], archive: bytes = b"") -> 
 
 @cache
 def stub_code() -> SandboxCode:
-    """Return the code that a stub may import, a shipped one or one of a package."""
+    """Return the code that a sandbox with a stub may import."""
     return _code((*_FOR_STUBS, *_OF_STUBS), _readable({_PROJECT}))
 
 
@@ -132,11 +132,11 @@ def _pack(sources: dict[str, bytes]) -> bytes:
 
 
 _Module: TypeAlias = tuple[Path | None, tuple[Path, ...]]
-"""The file of a module, if it has one, and the folders of its own modules."""
+"""File of a module (None: it has no file), and the folders that contain its submodules."""
 
 
 class _Search:
-    """The search for all modules that a module imports.
+    """Search for all modules that a module imports, directly or indirectly.
 
     Attributes:
         own: The imports of this project.
@@ -176,7 +176,7 @@ class _Search:
         return self._read(name, module)
 
     def _module(self, name: str) -> _Module | None:
-        """Return file and folders of a module, without importing its packages."""
+        """Return file and folders of a module, without importing its parent packages."""
         parent, _, last = name.rpartition(".")
         if not parent:
             return _top_level(name)
@@ -228,7 +228,7 @@ def _parents(name: str) -> Iterator[str]:
 
 
 def _imports(tree: ast.AST, package: str) -> Iterator[str]:
-    """Yield all imports, as `module`, or as `module:name` if the name may be a module, too."""
+    """Yield a module's imports, as `module`, or as `module:name` if the name may be a module."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -1,9 +1,9 @@
-"""The host of a sandbox process: exchanges messages over a pipe, and trusts none (T16).
+"""Host of a sandbox process: passes messages through the pipe and checks all input (T16).
 
 The host passes messages in both directions, dials for the sandbox, and asks it for heartbeats. A
 sandbox that is silent, floods the pipe, or breaks the protocol of the pipe is ended; its owner is
 notified once, for any reason. Trace records of the sandbox are checked before the host records
-them. The host of a stub follows the steps of the stub by its table (OBS-06).
+them. The host of a stub checks the stub's state transitions by their declared table (OBS-06).
 """
 
 import math
@@ -46,7 +46,7 @@ _MANY: Final = 10_000
 
 
 def keep_hop(tracer: Tracer, stub: str, item: plans.PipeMessage) -> None:
-    """Record what happened to a message in a sandbox, which may report only its own parts.
+    """Record an event of a message that a sandbox reports, if the event concerns its own component.
 
     Args:
         tracer: Destination of the records.
@@ -54,7 +54,7 @@ def keep_hop(tracer: Tracer, stub: str, item: plans.PipeMessage) -> None:
         item: Message of the pipe.
 
     Raises:
-        PipeError: The record is about another part, or of a kind that no sandbox may report.
+        PipeError: The report is about another component, or of a kind that no sandbox may report.
     """
     message = decode_line(item.rest)
     op = item.get("op")
@@ -109,13 +109,13 @@ class HandInResult(Enum):
 
 @attrs.frozen
 class HostTools:
-    """The objects that the host of a sandbox uses.
+    """Dependencies and limits of a sandbox host.
 
     Attributes:
         login: Returns the token with which its stub opens a session; called for each session.
         archive: The code for the sandbox, if its plan is for a package.
-        rate: Messages a second it may post.
-        burst: Messages it may post at once.
+        rate: Messages that the component may send per second.
+        burst: Messages that the component may send at once.
         patience: Seconds that each of its messages waits at most until this process has nothing
             else to do, if it posts more than SANDBOX_EASY_RATE.
     """
@@ -132,11 +132,11 @@ class HostTools:
 
 
 class SandboxHost(Actor[M], ABC):
-    """The host of one sandbox with one component.
+    """Base class of actors that run one sandbox with one component.
 
     Attributes:
         why: Why the sandbox has ended, once it has.
-        stamp: Whether sender identities of the component are read, for its owner to judge.
+        stamp: Whether sender identities in its messages are read, for the owner to check.
     """
 
     stamp: ClassVar[Stamp] = NOBODY
@@ -163,19 +163,19 @@ class SandboxHost(Actor[M], ABC):
 
     @abstractmethod
     async def on_ready(self) -> None:
-        """Handle the start of the component in the sandbox."""
+        """Handle the report that the component in the sandbox has started."""
 
     @abstractmethod
     async def on_post(self, message: Message) -> None:
-        """Handle a message of the component, which was not checked."""
+        """Handle an unchecked message that the component sent."""
 
     @abstractmethod
     async def on_request(self, message: Message) -> None:
-        """Handle a request of the component, whose final answer must be passed in."""
+        """Handle a request of the component; the final answer must be passed into the sandbox."""
 
     @abstractmethod
     async def on_lost(self, message: Message) -> None:
-        """Handle a message for which the sandbox had no room; the message is not trusted."""
+        """Handle an untrusted message that the sandbox could not accept, as its queue was full."""
 
     @abstractmethod
     async def on_report(self, item: plans.PipeMessage) -> None:
@@ -187,7 +187,7 @@ class SandboxHost(Actor[M], ABC):
 
     @abstractmethod
     def on_end(self, why: str) -> None:
-        """Handle the unrequested end of the sandbox."""
+        """Handle an end of the sandbox that the host did not request."""
 
     # ---- inbound
 
@@ -197,7 +197,7 @@ class SandboxHost(Actor[M], ABC):
 
     @final
     def hand(self, message: Message, line: bytes) -> HandInResult:
-        """Pass a message to the component, without waiting.
+        """Pass a message into the sandbox, without waiting.
 
         Args:
             message: The message.
@@ -384,7 +384,7 @@ def _message(item: plans.PipeMessage, stamp: Stamp) -> Message:
 
 
 class StubHost(SandboxHost[M], ABC):
-    """The host of one sandbox with one stub."""
+    """Base class of hosts of a sandbox with a stub; checks the stub's state transitions."""
 
     stamp = READ
 
@@ -397,12 +397,12 @@ class StubHost(SandboxHost[M], ABC):
 
     @property
     def state(self) -> State | None:
-        """State of the stub's connection; None: no step was reported yet."""
+        """State of the stub's connection; None: no state transition was reported yet."""
         return self._mirror.state
 
     @abstractmethod
     async def on_step(self, step: Step) -> None:
-        """Handle a step of the stub's connection, which its table allows."""
+        """Handle a state transition of the stub's connection, which the transition table allows."""
 
     @abstractmethod
     async def on_token(self, token: str, *, is_anew: bool) -> None:
@@ -440,10 +440,10 @@ class StubHost(SandboxHost[M], ABC):
 
     @final
     def rest(self) -> Step | None:
-        """Record the last steps of the stub, as its sandbox has ended.
+        """Record the final state transitions of the stub, as its sandbox has ended.
 
         Returns:
-            The last step of its connection; None: the connection was at rest.
+            The last transition of its connection; None: the connection was closed already.
         """
         steps = self._mirror.rest(self.why)
         for step in steps:

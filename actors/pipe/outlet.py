@@ -1,8 +1,4 @@
-"""The outbound queue at each end of a pipe, and frames that travel in parts.
-
-`Outlet` is bounded, keeps the order, and is written by one task. `Window` bounds the frames of a
-link that are under way; `FrameParts` assembles frames and archives.
-"""
+"""Bounded queues for the pipe of a sandbox, division of frames, and links dialled by the host."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
@@ -20,7 +16,7 @@ from transports.urls import Endpoint, read_endpoint
 
 
 class Window:
-    """Limits the frames that were sent and not yet acknowledged by the other end."""
+    """Flow control of a link: limits the frames that the other side has not acknowledged."""
 
     def __init__(self) -> None:
         self._open = protocol.SANDBOX_WINDOW
@@ -46,13 +42,13 @@ class Window:
         self._moved.set()
 
     def close(self) -> None:
-        """End all waits."""
+        """End all waits for permission to send."""
         self._is_closed = True
         self._moved.set()
 
 
 class FrameParts:
-    """Assembles frames from their parts.
+    """Buffer that joins the parts of a divided frame.
 
     Args:
         most: Maximum number of bytes of a frame.
@@ -79,7 +75,7 @@ class FrameParts:
 
 
 class Outlet:
-    """The outbound queue of one end of a pipe.
+    """Outbound queue on one side of a pipe.
 
     Attributes:
         is_closed: Whether nothing is written any more.
@@ -111,7 +107,7 @@ class Outlet:
         return len(self._waiting) >= SANDBOX_UNREAD // 2 or self._bytes >= SANDBOX_UNREAD_BYTES // 2
 
     def offer(self, item: PipeMessage) -> bool:
-        """Queue an item if there is room; return whether there was."""
+        """Queue a pipe message if there is room; return whether it was queued."""
         if self.is_closed or self.is_full:
             return False
         self.put(item)
@@ -192,7 +188,7 @@ _SUBPROTOCOLS: Final = (None, PROTOFLY_V1)
 
 
 class _Relay:
-    """One link of a sandbox, from the dial to its end."""
+    """Link that the host dialled for a sandbox, until the link ends."""
 
     def __init__(self, number: int, outlet: Outlet) -> None:
         self._number = number
@@ -279,7 +275,7 @@ class _Relay:
 
 
 class Relays:
-    """All links of one sandbox.
+    """All links that the host has dialled for one sandbox.
 
     Args:
         network: The network of the host.

@@ -1,4 +1,4 @@
-"""The plan and code of a sandbox as both ends of its pipe know them, its login and its spawner."""
+"""Data exchanged by a sandbox process and its host: pipe messages, sandbox plan, and code."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager
@@ -22,21 +22,21 @@ from transports.link import Link
 
 
 class PipeError(ReasonError):
-    """The other end of the pipe broke its protocol; the sandbox must end."""
+    """The other side of the pipe broke the protocol; the sandbox must end."""
 
     summary = "the sandbox's pipe is misused"
 
 
 @final
 class SandboxError(ReasonError, public=True):
-    """A sandbox process did not start, or its content did not."""
+    """A sandbox process, or the component in it, could not be started."""
 
     summary = "no sandbox"
 
 
 @final
 class SandboxEndedError(ReasonError, public=True):
-    """A sandbox process ended without a request."""
+    """A sandbox process ended although nobody requested it."""
 
     summary = "its sandbox has ended"
 
@@ -44,10 +44,10 @@ class SandboxEndedError(ReasonError, public=True):
 # Messages of the pipe of a sandbox: a line of JSON, perhaps followed by text.
 
 MORE: Final = "more"
-"""Stands with every part of a frame but the last."""
+"""Text of each part of a divided frame except the last."""
 
 _HEAD_BYTES: Final = 16_384
-"""Bytes of a line of JSON: an address and a sentence, several times over."""
+"""Maximum number of bytes of the JSON line of a pipe message."""
 
 _PART_BYTES: Final = MAX_FRAME_BYTES - _HEAD_BYTES
 
@@ -81,7 +81,7 @@ class Word(StrEnum):
 
 @attrs.frozen(slots=True)
 class PipeMessage:
-    """One message of the pipe.
+    """Message between a sandbox process and its host.
 
     Attributes:
         number: Of a link of the sandbox, or of a login; 0 where none is meant. Of a token, 1:
@@ -95,11 +95,11 @@ class PipeMessage:
     rest: bytes = b""
 
     def __len__(self) -> int:
-        """Bytes it takes, roughly: what queues are bounded by."""
+        """Approximate size in bytes, by which queues are limited."""
         return len(self.rest) + 64
 
     def get(self, name: str) -> str:
-        """Return a field that is text; empty if there is none."""
+        """Return the text of a field; empty if the field is missing or no text."""
         value = self.fields.get(name)
         return value if isinstance(value, str) else ""
 
@@ -117,10 +117,10 @@ def write_message(item: PipeMessage) -> bytes:
 
 
 def read_message(frame: bytes) -> PipeMessage:
-    """Read a frame of the pipe.
+    """Parse a frame of the pipe to a message.
 
     Raises:
-        PipeError: It is none; its sender must not be heard any more.
+        PipeError: The frame is invalid; the pipe must be closed.
     """
     line, _, rest = frame.partition(b"\n")
     if len(line) > _HEAD_BYTES:
@@ -164,38 +164,38 @@ Raises:
 """
 
 TokenSource: TypeAlias = Callable[[], Awaitable[str | None]]
-"""Returns a token that opens one session; None: there is nothing to show."""
+"""Returns a token that opens one session at a node; None: no token is available."""
 
 
 async def nothing() -> str | None:
-    """Show nothing: for nodes that require no login."""
+    """Return no token, for nodes that require no login."""
     await trio.lowlevel.checkpoint()
     return None
 
 
 class ContentsKind(StrEnum):
-    """What is in a sandbox."""
+    """Kinds of components that run in a sandbox."""
 
     NODE_STUB = "node-stub"
     """Our own stub to a message node."""
 
     PACKAGE = "package"
-    """A stub that came as a package; its archive follows the plan, in parts."""
+    """A stub from a package; the archive of the package follows the plan, in parts."""
 
     PROGRAM = "program"
     """A hyperty of the application."""
 
     HYPERTY = "hyperty"
-    """A hyperty that came as a package, as a stub does."""
+    """A hyperty from a package; the archive of the package follows the plan, in parts."""
 
 
 @attrs.frozen(field_transformer=add_checks)
 class Contents:
-    """The component of a sandbox.
+    """Component that a sandbox runs, with its options.
 
     Attributes:
-        entry: What makes it, as `module:name`; empty for our own stub.
-        options: What it is to know.
+        entry: Class or factory of the component, as `module:name`; empty for our own stub.
+        options: Settings that are passed to the component.
     """
 
     kind: Annotated[str, ContentsKind] = attrs.field(metadata=wire("is"))
@@ -204,12 +204,12 @@ class Contents:
 
     @property
     def is_packaged(self) -> bool:
-        """Whether an archive follows the plan."""
+        """True if the archive of a package follows the plan."""
         return self.kind in {ContentsKind.PACKAGE, ContentsKind.HYPERTY}
 
     @property
     def is_hyperty(self) -> bool:
-        """Whether it is a hyperty, and no stub."""
+        """True if the component is a hyperty, not a stub."""
         return self.kind in {ContentsKind.PROGRAM, ContentsKind.HYPERTY}
 
 
@@ -219,7 +219,7 @@ NODE_STUB: Final = Contents(ContentsKind.NODE_STUB, "", {})
 
 @attrs.frozen(field_transformer=add_checks)
 class SandboxPlan:
-    """One component in a sandbox.
+    """Description of a sandbox and its component, which the host sends to the new process.
 
     Attributes:
         runtime: Whose session a stub opens: a runtime, or a node.
@@ -265,7 +265,7 @@ def read_plan(fields: JsonObject) -> SandboxPlan:
 
 @attrs.frozen
 class SandboxCode:
-    """What one sandbox process may import besides Python's standard library.
+    """Modules and files that a sandbox process may import besides Python's standard library.
 
     Attributes:
         own: Modules of ours, or `module:name`, to import before confinement.
@@ -281,7 +281,7 @@ class SandboxCode:
 
 
 def write_code(code: SandboxCode, host: int) -> bytes:
-    """Write the text that a sandbox process reads before its plan.
+    """Encode the importable code, which a sandbox process reads before its plan.
 
     Args:
         code: What it may import.
@@ -292,7 +292,7 @@ def write_code(code: SandboxCode, host: int) -> bytes:
 
 
 def read_code(text: bytes) -> tuple[SandboxCode, int]:
-    """Read the code of a process, and what its host is, as its host has written them."""
+    """Decode the importable code of a sandbox, and the process id of its host."""
     line, _, archive = text.partition(b"\n")
     head = orjson.loads(line)
     own, readable, places = (tuple(head[name]) for name in ("own", "readable", "places"))

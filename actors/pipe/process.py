@@ -1,4 +1,4 @@
-"""Sandbox processes: started with a pipe only, and killed when their context ends (T16)."""
+"""Starting sandbox processes, killing them at the end, and limiting their resources (T16)."""
 
 import os
 import signal
@@ -28,7 +28,7 @@ from transports.sockets import open_background
 _log = get_logger("actors.sandbox")
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
-"""Folder of the packages: an isolated interpreter does not look where it was started."""
+"""Folder that contains this project's packages; an isolated interpreter needs the explicit path."""
 
 _MAIN: Final = (
     "import gc, sys; gc.disable(); sys.path += [*sys.argv[2:], sys.argv[1]]; "
@@ -51,7 +51,7 @@ Raises:
 
 
 class ProcessLink(StreamLink):
-    """The host's end of the pipe to a sandbox process.
+    """The host's side of the connection to a sandbox process.
 
     Args:
         pid: Number of the process.
@@ -65,7 +65,7 @@ class ProcessLink(StreamLink):
         self._pid: Final = pid
 
     def processor_time(self) -> ProcessorTime:
-        """Return the processor time of the process, `IDLE` where the kernel does not tell."""
+        """Return the processor time that the process has used; `IDLE` if it is not known."""
         try:
             ran, waited, _ = Path(f"/proc/{self._pid}/schedstat").read_text().split()
         except (OSError, ValueError):
@@ -274,7 +274,7 @@ async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> 
 
 
 _NEEDED: Final = frozenset({"cpu", "memory"})
-"""The required controllers."""
+"""Names of the cgroup controllers that must be available."""
 
 _NAME, _LEAF = "protofly-sandboxes", "protofly-host"
 
@@ -282,7 +282,7 @@ _numbers: Final = count(1)
 
 
 class Cgroup:
-    """A cgroup that this process has made.
+    """Control group (cgroup) of the Linux kernel that this process has made, with common limits.
 
     Args:
         folder: Its folder in the file system of cgroups.
@@ -292,7 +292,7 @@ class Cgroup:
         self.folder = folder
 
     def limit(self, totals: SandboxTotals) -> None:
-        """Set the common limits of its processes.
+        """Set memory and processor limits for all processes in the cgroup together.
 
         Raises:
             OSError: The kernel forbids it.
@@ -351,7 +351,7 @@ def open_cgroup(totals: SandboxTotals, home: Path | None) -> Cgroup | None:
 
 
 def home_cgroup(proc: Path = Path("/proc/self")) -> Path | None:
-    """Return the folder of the cgroup of this process; None: it is in none of version 2."""
+    """Return the folder of the cgroup of this process; None: no cgroup of version 2 exists."""
     try:
         own = (proc / "cgroup").read_text().splitlines()
         mounts = (proc / "mountinfo").read_text().splitlines()
@@ -367,10 +367,10 @@ def home_cgroup(proc: Path = Path("/proc/self")) -> Path | None:
 
 
 def _parent(home: Path) -> Path:
-    """Return the cgroup below which others can be made, and let it pass controllers down.
+    """Return the cgroup below which others can be made, and delegate controllers to its children.
 
     Raises:
-        OSError: There is none.
+        OSError: No such cgroup exists.
     """
     if home.name == _LEAF and _delegated_controllers(home.parent) >= _NEEDED:
         return home.parent
@@ -396,7 +396,7 @@ def _pass_down(home: Path) -> None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Write an existing file."""
+    """Write a text to an existing file, such as a control file of a cgroup."""
     descriptor = os.open(file, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(descriptor, text.encode())
@@ -423,7 +423,7 @@ def _groups(parent: Path) -> Iterator[tuple[Path, int, int]]:
 
 
 def _start_time(pid: int) -> int:
-    """Return the start time of a process, as its number may be reused after its end.
+    """Return the start time of a process, which identifies it even if its number is reused later.
 
     Raises:
         OSError: There is no process of this number.

@@ -32,7 +32,7 @@ from specs.message import DURABLE, Message, instance_id, position_of
 
 
 class Decision(StrEnum):
-    """Decision of the enforcement point about a message."""
+    """Decision of a policy engine about a message."""
 
     PERMIT = "permit"
     DENY = "deny"
@@ -40,7 +40,7 @@ class Decision(StrEnum):
 
 @attrs.frozen
 class Ruling:
-    """A decision and its origin.
+    """Decision of the policy engine about a message, with its reason and its effects.
 
     Attributes:
         obligations: Executed obligations, for the trace (I-K3).
@@ -64,7 +64,7 @@ _RulingKey: TypeAlias = tuple[str, str, str, int | None, tuple[str, ...], str]
 
 
 class RulingHops:
-    """Make the trace records of rulings: equal rulings share one record."""
+    """Factory of trace records for policy decisions: equal decisions share one record."""
 
     def __init__(self, actor: str) -> None:
         """Create the object.
@@ -76,7 +76,7 @@ class RulingHops:
         self._known: Final = Memory[_RulingKey, Hop](TRACE_PLACES, TRACE_PLACES_BYTES)
 
     def of(self, ruling: Ruling, why: str = "") -> Hop:
-        """Return the record of a ruling.
+        """Return the trace record of a policy decision.
 
         Args:
             ruling: The ruling.
@@ -105,7 +105,7 @@ _log = get_logger("actors.policy")
 
 
 class Tasks:
-    """Executes obligations and advice of decisions, for one node or runtime.
+    """Executor of the obligations and advice that belong to policy decisions.
 
     Attributes:
         counts: Values of the counters of `count`, by name.
@@ -116,7 +116,7 @@ class Tasks:
         self.counts = MappingProxyType(self._counts)
 
     def do(self, tasks: Sequence[Task], request: Request, ruling: Ruling, when: Moment) -> str:
-        """Execute the tasks of a moment; return the first failed obligation, or an empty text.
+        """Execute obligations and advice; return the first failed obligation, or an empty text.
 
         A failed task does not prevent the others.
 
@@ -124,7 +124,7 @@ class Tasks:
             tasks: Obligations and advice of the decision.
             request: The message.
             ruling: The decision about it.
-            when: Before or after the message is forwarded.
+            when: Whether to execute those before or those after the message is forwarded.
         """
         failed = ""
         for task in tasks:
@@ -141,7 +141,7 @@ class Tasks:
         return failed
 
     def impossible(self, tasks: Sequence[Task]) -> str:
-        """Return the first obligation that cannot be fulfilled; empty: none."""
+        """Return the first obligation that cannot be fulfilled; empty: all can be fulfilled."""
         unknown = (task.do for task in tasks if not task.is_advice and task.do not in TASKS)
         return next(unknown, "")
 
@@ -190,7 +190,7 @@ _UNFULFILLED: Final = "an obligation of the policy cannot be fulfilled"
 
 
 class PolicyEngine:
-    """Judge each message by the policies that the store has at that time.
+    """Policy engine of a node or runtime: judges each message by the current policies.
 
     Args:
         store: Store of the policies.
@@ -204,7 +204,7 @@ class PolicyEngine:
         self._rulings: dict[tuple[str, Result, bool], Ruling] = {}
 
     def unread(self, *, is_outgoing: bool) -> Ruling | None:
-        """Return the ruling on every message of a direction; None: each message must be judged.
+        """Return the common decision on all messages of a direction; None: each must be judged.
 
         Args:
             is_outgoing: Whether the messages are going out.
@@ -229,7 +229,7 @@ class PolicyEngine:
         return _remove_forged(request.message, ruling) if pdp.is_stamping else ruling
 
     def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - passed on
-        """Return the ruling of a verdict without its obligations; equal verdicts share one."""
+        """Return the decision for a result of the policies, before obligations are executed."""
         if pdp is not self._pdp:
             self._pdp = pdp
             self._rulings.clear()
@@ -272,7 +272,7 @@ def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # no
 
 
 def _add_cause(request: Request, verdict: Verdict) -> None:
-    """Log why no decision was possible (POL-14)."""
+    """Log why the policies could not be evaluated for a message (POL-14)."""
     _log.warning(
         "policy undecided",
         why=verdict.why,
@@ -294,7 +294,7 @@ def _add_marks(message: Message, marks: Mapping[str, bool]) -> Message:
 
 
 def _remove_forged(message: Message, ruling: Ruling) -> Ruling:
-    """Remove a sender's own stamp where policies stamp messages (POL-15)."""
+    """Remove a mark that the sender has forged, where policies mark messages (POL-15)."""
     if ruling.marked is not None or message.body.get(_AUTH, False) is False:
         return ruling
     return attrs.evolve(ruling, marked=attrs.evolve(message, body={**message.body, _AUTH: False}))

@@ -22,7 +22,7 @@ from transports.codec import encode
 
 
 class PolicyManagement:
-    """Show the policies of a store, and make the next policies.
+    """Handler of messages that read or change the policies of a node or runtime.
 
     Args:
         store: Store of the policies.
@@ -34,7 +34,7 @@ class PolicyManagement:
         self._counts = counts
 
     def answer(self, message: Message, source: str) -> Message | Book | None:
-        """Answer a request.
+        """Answer a request to read policies, or return changed policies for the caller to adopt.
 
         Args:
             message: The request of a sender who may manage policies.
@@ -106,7 +106,7 @@ class PolicyManagement:
 
 
 def change_answer(message: Message, outcome: Book | Refused, lasts: str) -> Message:
-    """Answer a request to change the policies.
+    """Return the answer to a request to change the policies.
 
     Args:
         message: The request.
@@ -140,7 +140,7 @@ def _list_book(book: Book, counts: Mapping[str, int]) -> policy.PolicyBook:
 
 
 def unusable(message: Message, error: PolicyFileError) -> Message:
-    """Answer that the files cannot be used.
+    """Return the answer that the policy files cannot be used.
 
     Args:
         message: The request.

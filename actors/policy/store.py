@@ -36,7 +36,7 @@ class PolicyFileError(PlaceError, public=True):
 @final
 @attrs.frozen(kw_only=True, field_transformer=type_checked)
 class PolicyConfig:
-    """The policies by which a node or a runtime judges messages.
+    """Configuration of the policies by which a node or a runtime judges messages.
 
     Attributes:
         files: Policy files, one set of policies each; a folder stands for the `*.toml` and
@@ -134,7 +134,7 @@ def _document(path: Path) -> object:
 
 
 class PolicyStore:
-    """Hold the policies of a node or a runtime; outlives a bus that crashes.
+    """Holder of the current policies of a node or a runtime; outlives a bus that crashes.
 
     A judging task reads `pdp` once per message. A change assigns the next, complete `pdp`, so that
     no judgement uses half of a change.
@@ -150,31 +150,31 @@ class PolicyStore:
 
     @property
     def book(self) -> Book:
-        """The policies in force."""
+        """The current policies."""
         return self.pdp.book
 
     def adopt(self, book: Book) -> None:
-        """Judge by other policies from the next message on."""
+        """Replace the current policies; the next message is judged by the new ones."""
         self.pdp = Pdp(book)
 
     def with_sets(self, sets: Iterable[PolicySet]) -> Book:
-        """Return the next policies, with other sets."""
+        """Return a copy of the current policies with other policy sets."""
         return attrs.evolve(self.book, sets=tuple(sets), version=self.book.version + 1)
 
     def of_files(self, sets: Iterable[PolicySet]) -> Book:
-        """Return the next policies, with the sets of the files and the configured settings."""
+        """Return a copy of the current policies with new sets and the configured settings."""
         config = self.config
         book = self.with_sets(sets)
         return attrs.evolve(book, combining=config.combining, default=config.default)
 
 
 async def reread(store: PolicyStore) -> Book | PolicyFileError:
-    """Read the files of a store again, in a thread; return the next policies, or the error.
+    """Read the policy files again, in a thread; return the new policies, or the error.
 
     An error is logged.
 
     Args:
-        store: The store, which stays as it is.
+        store: The store, which is not changed.
 
     If cancelled, the files may be read all the same.
     """
@@ -190,7 +190,7 @@ async def reread(store: PolicyStore) -> Book | PolicyFileError:
 
 
 async def reload(store: PolicyStore) -> Book | PolicyFileError:
-    """Read the files of a store again, in a thread; on an error, keep the present policies.
+    """Read the policy files again, in a thread, and adopt them; on an error, change nothing.
 
     The outcome is logged.
 

@@ -91,11 +91,11 @@ _Step: TypeAlias = tuple[int, int, int, int]
 
 @attrs.frozen
 class _Argument:
-    """A rule on one argument of a call.
+    """Rule that permits only certain values for an argument of a system call.
 
     Attributes:
-        place: Of the argument, from 0.
-        values: Allowed values of its lower half, of what `mask` leaves of it.
+        place: Position of the argument, from 0.
+        values: Permitted values of the lower half of the argument, after `mask` is applied.
         is_whole: Whether its upper half must be 0, as for a pointer.
     """
 
@@ -105,7 +105,7 @@ class _Argument:
     is_whole: bool = False
 
     def steps(self) -> list[_Step]:
-        """Refuse another value; go on behind the steps otherwise."""
+        """Return filter instructions that refuse any other value of the argument."""
         low = 16 + 8 * self.place
         count = len(self.values)
         steps = [(_LOAD, 0, 0, low), (_AND, 0, 0, self.mask)]
@@ -141,7 +141,7 @@ _LIMITED: Final[Mapping[str, tuple[tuple[int, int], tuple[_Argument, ...]]]] = M
         "prlimit64": ((302, 261), (_Argument(0), _Argument(2, _NULL, is_whole=True))),
     }
 )
-"""Calls that are allowed with some arguments."""
+"""System calls that are allowed with certain arguments only."""
 
 
 _MACHINES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
@@ -151,7 +151,7 @@ _MACHINES: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
 
 
 def filter_system_calls(libc: ctypes.CDLL) -> bool:
-    """Have the kernel refuse all calls but those of the tables; return whether it does.
+    """Let the kernel refuse all system calls except the listed ones; return whether it does.
 
     For good. Threads are processes to Linux: none is started either. Needs that no new
     privileges can be had.
@@ -203,7 +203,7 @@ _OTHERS_SINCE: Final = 6
 
 
 def restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
-    """Let this process read only Python's standard library and `readable`.
+    """Let the kernel refuse access to all files except Python's standard library and `readable`.
 
     For good, and for all it may start. What is open stays open.
 
@@ -243,7 +243,7 @@ _INSTALLED: Final = frozenset({"site-packages", "dist-packages"})
 
 
 def _standard_library() -> Iterator[Path]:
-    """Yield what is in its folders, without the distributions that are installed there."""
+    """Yield the files and folders of Python's standard library, without installed distributions."""
     for folder in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib")}:
         with os.scandir(folder) as entries:
             yield from (Path(entry.path) for entry in entries if entry.name not in _INSTALLED)
@@ -265,7 +265,7 @@ _LIBRARIES: Final = ("libgcc_s.so.1", "librt.so.1", "libpthread.so.0", "libdl.so
 
 
 def preload() -> None:
-    """Load them; one that this system does not have, no module here needs."""
+    """Load the system libraries that compiled modules may need later; ignore missing libraries."""
     for name in _LIBRARIES:
         with suppress(OSError):
             ctypes.CDLL(name)
@@ -290,11 +290,11 @@ _LIMITS: Final = (
 
 @attrs.frozen
 class Confined:
-    """Rights that a process has given up.
+    """Result of `confine`: the rights that a sandbox process has given up.
 
     Attributes:
-        given_up: What, in order.
-        lacking: What the kernel did not let it give up.
+        given_up: Names of the rights that were given up, in order.
+        lacking: Names of the rights that the kernel did not let the process give up.
     """
 
     given_up: tuple[str, ...]
@@ -302,13 +302,13 @@ class Confined:
 
     @property
     def summary(self) -> str:
-        """All of it in a line for the log."""
+        """Line for the log with all rights that were given up or not."""
         kept = f"; not allowed: {', '.join(self.lacking)}" if self.lacking else ""
         return f"confined: {', '.join(self.given_up)}{kept}"
 
 
 def confine(parent: int, readable: Iterable[str] = ()) -> Confined:
-    """Give up everything; return what was given up.
+    """Give up all rights of this process that the kernel allows to give up; return which.
 
     Args:
         parent: The process that must not die before this one.
@@ -336,7 +336,7 @@ def confine(parent: int, readable: Iterable[str] = ()) -> Confined:
 
 
 def _be_nice() -> bool:
-    """Let the host of this process run first, and not be interrupted when this one wakes."""
+    """Reduce the priority of this process, so that its host is not interrupted."""
     try:
         os.nice(SANDBOX_NICE)
         os.sched_setscheduler(0, os.SCHED_BATCH, os.sched_param(0))

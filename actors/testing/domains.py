@@ -25,7 +25,7 @@ _DOMAIN: Final = "a.example"
 @final
 @attrs.frozen
 class Domain:
-    """A running domain; `domain["ra"]` is its runtime `ra`.
+    """Running domain of a test, with its node and runtimes; `domain["ra"]` is its runtime `ra`.
 
     Attributes:
         name: Name of the domain; toxics name its node's end of a link by it.

@@ -1,4 +1,4 @@
-"""The trace of all nodes and runtimes of a test, its judgement, and the failure message."""
+"""Recorder of the traces of all processes of a test, which checks them and describes violations."""
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -19,16 +19,16 @@ from specs.trace import SCHEMA, Fact, Kind, Stamp
 # Sequence diagrams, in text, of the records that led to a violation; for failed tests.
 
 _LENGTH: Final = 11
-"""Maximal number of records of a history."""
+"""Maximum number of trace records in the history of a violation."""
 
 _WIDTH: Final = 4
-"""Columns from one lifeline to the next."""
+"""Width in characters between two lifelines of a sequence diagram."""
 
 _LETTERS: Final = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 def history_of(node: str, ln: int, lines: Sequence[TraceLine]) -> list[TraceLine]:
-    """Return a record, and the records of all processes that led to it, oldest first.
+    """Return a trace record, and the records of all processes that led to it, oldest first.
 
     The earlier records are of the same message, else of the same key, else of the same link, else
     of the same process.
@@ -179,7 +179,7 @@ _RUN: Final = "test"
 
 @final
 class Recorder:
-    """Keeps the trace of each process in memory; a process is a node or a runtime.
+    """Recorder that keeps the trace of each process in memory; a process is a node or a runtime.
 
     `protofly_domain` records all its processes. A test that opens nodes and runtimes itself
     passes `trace=` a tracer of `process` to each of them.
@@ -248,7 +248,7 @@ class Recorder:
 
 
 class _TestTracer(Tracer):
-    """Writes the trace records of one process."""
+    """Tracer that keeps the records of one process in memory."""
 
     hops = True
     bodies = True

@@ -52,7 +52,7 @@ _OTHERS: Final = 0o077
 
 @final
 class IceFileError(PlaceError, public=True):
-    """The file of the servers of STUN and TURN cannot be used: the operator must act."""
+    """The configuration file of STUN and TURN servers cannot be used; the operator must act."""
 
     summary = "cannot use the list of servers {}"
 
@@ -60,13 +60,13 @@ class IceFileError(PlaceError, public=True):
 @final
 @attrs.frozen
 class ListedServer:
-    """A server of STUN or TURN, and what opens it.
+    """STUN or TURN server from the configuration, with its secret or credentials.
 
     Attributes:
-        urls: Where it is reached; all of STUN, or all of TURN.
-        secret: Secret that the server shares; empty: there is none.
-        username: Name that stays; empty at a server of STUN, or with a secret.
-        credential: Password of that name.
+        urls: URLs of the server: all of STUN, or all of TURN.
+        secret: Secret shared with the server, for temporary credentials; empty: none is configured.
+        username: Permanent user name; empty at a server of STUN, or with a secret.
+        credential: Password of the permanent user name.
 
     Raises:
         ValueError: An URL is of another form, or nothing or too much opens the server.
@@ -92,7 +92,7 @@ class ListedServer:
             raise ValueError("a server of TURN has a secret, or a username and a credential")
 
     def with_credentials(self, user: str, end: int) -> IceServer:
-        """Return it with what opens it.
+        """Return the URLs of the server with user name and password for one user.
 
         Args:
             user: User of the server, without a colon.
@@ -108,11 +108,11 @@ class ListedServer:
 @final
 @attrs.frozen
 class IcePlan:
-    """The servers of STUN and TURN that are configured.
+    """All configured STUN and TURN servers, from which each user gets credentials.
 
     Attributes:
         servers: The servers; may be empty.
-        ttl: Seconds for which a credential that is made of a secret opens its server.
+        ttl: Seconds for which a temporary credential is valid.
 
     Raises:
         ValueError: There are too many, or the time is too short or too long.
@@ -128,7 +128,7 @@ class IcePlan:
             raise ValueError(f"ttl is not between {ICE_TTL_LEAST} and {ICE_TTL_MOST} seconds")
 
     def servers_for(self, user: str, now: float) -> IceServers:
-        """Return the servers for one user.
+        """Return the servers with credentials for one user.
 
         Args:
             user: Address of the runtime that uses them.
@@ -142,7 +142,7 @@ class IcePlan:
         return IceServers(opened, self.ttl if ends else None)
 
     def relay(self, user: str, now: float) -> TurnServer | None:
-        """Return the first server of TURN for one user; None: there is none.
+        """Return the first TURN server with credentials for one user; None: none is configured.
 
         Args:
             user: Name of a reservation.
@@ -155,7 +155,9 @@ class IcePlan:
 
 
 def read_ice(path: PathInput) -> IcePlan:
-    """Read the servers of a file. Blocks while it reads.
+    """Read the configuration file of STUN and TURN servers.
+
+    Blocks while it reads.
 
     Args:
         path: Path of the file.

@@ -39,7 +39,7 @@ from transports.bodies import read_body
 # Conversion of HTTP answers of back ends to reply codes and reasons (C-56).
 
 _SHOWN: Final = 200
-"""Characters of a server's own words that are passed on."""
+"""Maximum number of characters of a server's error text that are passed on to the requester."""
 
 
 @final
@@ -66,10 +66,10 @@ _ANSWERS: Final = {
 
 
 def code_of(answer: HttpAnswer) -> Code:
-    """Return the reply code for an HTTP status.
+    """Return the reply code of this project for an HTTP status of a back end.
 
     Raises:
-        BackEndError: It stands for none: the back end itself has failed.
+        BackEndError: No reply code fits the status: the back end itself has failed.
     """
     code = _ANSWERS.get(answer.status)
     if code is None:
@@ -78,7 +78,7 @@ def code_of(answer: HttpAnswer) -> Code:
 
 
 def words(answer: HttpAnswer) -> str:
-    """Return the reason in a refusal of a server, if it is a short plain text.
+    """Return the error text in a server's refusal, or a sentence with the status.
 
     Args:
         answer: The answer.
@@ -99,13 +99,13 @@ _OWN_AFFAIR: Final = "only the runtime itself may read all that it has registere
 
 @attrs.frozen
 class Asked:
-    """A message for a service of a domain, with what only its router knows.
+    """Message for a service of a domain, with facts about its sender that only the router knows.
 
     Attributes:
-        by: The runtime whose session it came over.
+        by: The runtime over whose session the message came.
         owner: Owner of the address that the message concerns, if there is one.
         is_upstream: Whether that runtime speaks upstream's form.
-        users: The users that its records may name; None: any.
+        users: The users that the runtime's registry records may name; None: any.
         is_returning: Whether runtimes of an earlier process of the node may be on their way back.
     """
 
@@ -118,10 +118,10 @@ class Asked:
 
 
 def read_request(asked: Asked) -> Request:
-    """Read a request to a registry.
+    """Read a request to a domain registry from its message.
 
     Raises:
-        BadMessageError: It is none that a registry knows.
+        BadMessageError: The message is not a valid registry request.
     """
     message = asked.message
     match message.type:
@@ -157,7 +157,7 @@ def _create(asked: Asked) -> Create:
 
 
 def _fields(update: UpdateRecord) -> JsonObject:
-    """Return what an update sets: an attribute, several fields, or nothing (M-22..M-24)."""
+    """Return the fields of a registry record that an update sets; may be empty (M-22..M-24)."""
     if update.attribute is not None:
         return {update.attribute: update.value}
     if update.value is None:
@@ -178,7 +178,7 @@ def _url(text: str) -> str:
 
 
 def answer_body(said: Answered) -> JsonObject:
-    """Return the body of an answer."""
+    """Return the message body for an answer of the registry."""
     body: JsonObject = {}
     if said.why:
         body["description"] = said.why
@@ -197,15 +197,15 @@ _AWAY: Final = Answered(Code.TIMEOUT, AWAY)
 
 
 RecordReply: TypeAlias = tuple[Answered, str | None]
-"""The answer to a write; and the new status of the record, for its followers, if it changed."""
+"""The answer to a change of a registry record, and the record's new status if it changed."""
 
 
 def _no_change(_url: str) -> None:
-    """Do nothing before a change."""
+    """Do nothing: the default for the callback before a change."""
 
 
 class RestRecords:
-    """Sends requests to the server, within the rules; methods raise the errors of `HttpClient.ask`.
+    """Client of a registry with a REST interface; methods raise the errors of `HttpClient.ask`.
 
     Args:
         client: Asks the server.
@@ -296,7 +296,7 @@ class RestRecords:
                 return Answered(code, words(answer))
 
     async def disconnect(self, url: str) -> str | None:
-        """Note at the server that the session of a record's runtime is over.
+        """Set a record's status at the server to disconnected: its runtime's session has ended.
 
         If cancelled, it may be noted.
 
@@ -330,13 +330,13 @@ class RestRecords:
         return tuple((url, status) for url, status in read if self._new_status(url, status))
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close all connections to the server."""
         await self._client.aclose()
 
     async def _change(self, asked: Create | Touch, call: relay.RestCall) -> RecordReply:
-        """Change a record at the server; for any result, the record ends with the session.
+        """Change a record at the server, and note that the record ends with its runtime's session.
 
-        A record that was registered in upstream's form lasts.
+        A record that was registered in upstream's form remains after the session.
         """
         url = asked.url
         self._changing(url)
@@ -355,7 +355,7 @@ class RestRecords:
         return status if self._watch.is_change(url, status) else None
 
     async def _read_record(self, url: str) -> JsonObject | None:
-        """Return the record of an address as the server has it; None: it has none."""
+        """Return the record of an address from the server; None: the server has none."""
         call = relay.read_call(Read(url))
         if isinstance(call, Answered):
             return None
@@ -388,6 +388,6 @@ def _state_of(record: JsonObject) -> State:
 
 
 def _status_in(call: relay.RestCall) -> str:
-    """Return the status a record has after a call: a sign of life makes it live."""
+    """Return the status that a record has after a call; a sign of life sets the status to live."""
     named = (call.body or {}).get("status")
     return named if isinstance(named, str) else State.LIVE.value

@@ -1,4 +1,4 @@
-"""An actor, and the reference by which others reach it."""
+"""Base class of actors (a task with a mailbox), references to actors, and replies to requests."""
 
 import math
 from abc import ABC, abstractmethod
@@ -29,11 +29,7 @@ class _State(Enum):
 
 
 class Reply(Generic[R]):
-    """The channel for the one answer to an ask; the message contains it.
-
-    The actor that gets the message answers by `send` or `fail`, at once or later, itself or
-    through others. An answer is dropped if the asker no longer waits.
-    """
+    """Channel for the answer to one request; the request message contains the reply."""
 
     __slots__ = ("__weakref__", "_asker", "_error", "_state", "_value")
 
@@ -67,13 +63,13 @@ class Reply(Generic[R]):
             self._error = error
 
     def lose(self, error: Exception) -> None:
-        """End the wait because no actor is left to answer; called by the kit."""
+        """End the wait with an exception, because no actor is left to answer; called by the kit."""
         if self._state is _State.OPEN:
             self.fail(error)
             self._state = _State.ABANDONED
 
     def abandon(self) -> None:
-        """Drop the answer from now on; called by the kit when the asker has given up."""
+        """Ignore a later answer; called by the kit when the asker no longer waits."""
         if self._state is _State.OPEN:
             self._state = _State.ABANDONED
 
@@ -122,7 +118,7 @@ M_co = TypeVar("M_co", covariant=True)
 
 
 class Losable(Protocol):
-    """The part of a `Reply` that the mailbox uses, for any type of answer."""
+    """Interface of a `Reply` for the mailbox, independent of the type of the answer."""
 
     @property
     def is_open(self) -> bool:
@@ -133,7 +129,7 @@ class Losable(Protocol):
 
 
 class OpenReplies:
-    """The open replies of a called object; `lose` ends all their waits."""
+    """The replies that callers of an object still wait for; `lose` ends all waits."""
 
     def __init__(self) -> None:
         self._open: Final = set[Losable]()
@@ -162,7 +158,7 @@ class OpenReplies:
 
 
 class Nothing(Enum):
-    """Result of `Mailbox.poll` without a message."""
+    """Results of `Mailbox.poll` when there is no message."""
 
     YET = auto()
     """The mailbox is empty."""
@@ -173,7 +169,7 @@ class Nothing(Enum):
 @final
 @attrs.define(eq=False)
 class Asked(Generic[M_co]):
-    """A message with the reply that its sender waits for."""
+    """Request in a mailbox: a message with the reply that its sender waits for."""
 
     message: M_co
     reply: Losable
@@ -186,7 +182,7 @@ def _abandoned_reply() -> Reply[None]:
 
 
 _WAKE_UP: Final = Asked(cast("Never", None), _abandoned_reply())
-"""An item that is never handled: it only ends a wait for items."""
+"""Item that is never handled; it only interrupts the wait for the next message."""
 
 
 def _stopped_error(name: str, cause: BaseException | None) -> ActorStoppedError:
@@ -200,7 +196,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class ActorRef(Generic[M_contra]):
-    """The only handle to an actor; it stays the same through all restarts.
+    """Reference through which others send messages to an actor; it stays valid through restarts.
 
     Attributes:
         name: Name of the actor, for people and traces.
@@ -242,7 +238,7 @@ class ActorRef(Generic[M_contra]):
         return True
 
     async def ask(self, make: Callable[[Reply[R]], M_contra]) -> R:
-        """Send the message that `make` builds around a reply, and return the answer.
+        """Send a request that `make` builds with a new reply, and return the answer.
 
         The caller sets the deadline: `with trio.fail_after(...)`.
 
@@ -287,7 +283,7 @@ class ActorRef(Generic[M_contra]):
 
 
 class Mailbox(ActorRef[M]):
-    """The mailbox of an actor, as the actor reads it, and the replies that are still open.
+    """Mailbox of an actor: the actor's side of its reference, with the unanswered requests.
 
     Attributes:
         receive: Waits for an item and returns it; raises the errors of a Trio channel.
@@ -303,7 +299,7 @@ class Mailbox(ActorRef[M]):
         self.taken: Final = WeakKeyDictionary[Losable, None]()
 
     def wake(self) -> None:
-        """End a wait in `receive`, by an item that is ignored."""
+        """Interrupt a wait in `receive` by an item that is ignored."""
         # If the mailbox is full or closed, `receive` does not wait.
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._put_nowait(_WAKE_UP)
@@ -318,7 +314,7 @@ class Mailbox(ActorRef[M]):
             return Nothing.EVER
 
     def lose_taken(self, cause: BaseException | None) -> None:
-        """Fail all asks that the actor has taken and not answered, at the end of a life."""
+        """Fail all requests that the actor took and did not answer; called at the end of a life."""
         for reply in [*self.taken]:
             reply.lose(_stopped_error(self.name, cause))
         self.taken.clear()
@@ -344,11 +340,11 @@ class Mailbox(ActorRef[M]):
 
 
 class Actor(ABC, Generic[M_contra]):
-    """State that one task owns, and that only messages in its mailbox change.
+    """Base class of actors: state that one task owns and changes only by messages from its mailbox.
 
     The kit calls, in this order: `start`; for each message `handle`; `drained` after each batch;
     `timed_out` when `deadline` has passed; at an orderly end `closing`; then it cancels spawned
-    work; last `stop`. An exception of any of them is a crash, and the supervisor decides what
+    tasks; last `stop`. An exception of any of them is a crash, and the supervisor decides what
     follows. A restart makes a new object with the same `me` and the same mailbox.
 
     Attributes:
@@ -378,7 +374,7 @@ class Actor(ABC, Generic[M_contra]):
         """
 
     async def drained(self) -> None:
-        """Finish the work of a batch of messages, such as writes; runs after each batch.
+        """Complete a batch of messages, for example by writing results; runs after each batch.
 
         If cancelled, by force at the end of the actor, only `stop` follows.
         """
@@ -425,7 +421,7 @@ class Actor(ABC, Generic[M_contra]):
 
     @final
     def finish(self) -> None:
-        """End this actor in order after the message in hand. Idempotent."""
+        """End this actor in order after the current message; idempotent."""
         self.is_finished = True
         self.wake()
 
@@ -462,7 +458,7 @@ class Actor(ABC, Generic[M_contra]):
 
 
 class Purpose(Enum):
-    """The use of a message by the stub of a link."""
+    """Ways in which the stub of a link uses a message that it gets."""
 
     SEND = auto()
     """Send the message."""
@@ -476,7 +472,7 @@ class Purpose(Enum):
 
 @attrs.define
 class Delivery:
-    """One message for one listener.
+    """Message on its way to one listener (a receiver at the bus).
 
     Attributes:
         message: The message, with the `to` of its sender.

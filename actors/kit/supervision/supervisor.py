@@ -45,7 +45,7 @@ M = TypeVar("M")
 
 
 class _Piece:
-    """A coroutine in a context of its own, that says when it waits for the first time.
+    """Coroutine with its own context that reports when it waits for the first time.
 
     It is awaited: all that the coroutine yields goes to Trio, and comes from there, in one task.
 
@@ -91,7 +91,7 @@ class _Piece:
 
 
 class Workers(Generic[T]):
-    """Runs the work of one life of an actor: pieces begin in the order in which they were given.
+    """Pool of tasks that run jobs of an actor; jobs begin in the order in which they were given.
 
     Args:
         actor: The actor; it runs the tasks, and an exception of a piece is a crash of it.
@@ -109,10 +109,10 @@ class Workers(Generic[T]):
         self._is_served = False
 
     def give(self, piece: T, context: Context) -> None:
-        """Have a piece of work run, when those before it have ended or wait.
+        """Queue a job; it runs when all earlier jobs have ended or wait.
 
         Args:
-            piece: The piece.
+            piece: The job.
             context: The context that it runs in, and nothing else.
         """
         self._given.append((piece, context))
@@ -141,7 +141,7 @@ class Workers(Generic[T]):
             await self._be_called()
 
     async def _turn(self) -> None:
-        """Run what was given, until nothing is left or a piece waits."""
+        """Run queued jobs until none is left or a job waits."""
         left, running = BATCH, None
         try:
             while self._given:
@@ -174,7 +174,7 @@ class Workers(Generic[T]):
 
 
 class Crash:
-    """Hold an exception of the block, so that a supervisor can decide.
+    """Context manager that catches an exception of its block, so that a supervisor can decide.
 
     Cancellation and interrupts of the interpreter pass through. A group of a single exception
     counts as that exception.
@@ -225,7 +225,7 @@ _log = get_logger("actors.kit")
 
 
 class Monitor:
-    """Traces, counts and logs the refused steps of one process, each once.
+    """Recorder of undeclared state transitions of one process: traces, counts and logs each once.
 
     Args:
         counters: Counts them, by machine; other parts of the process count there, too.
@@ -237,7 +237,7 @@ class Monitor:
         self._reported: WeakSet[UndeclaredTransitionError] = WeakSet()
 
     def record_crash(self, actor: str, error: Exception) -> None:
-        """Record the refused steps in a crash; never waits or raises.
+        """Record the undeclared state transitions in a crash; never waits or raises.
 
         They are also found in groups, causes and contexts of the exception: an actor that has
         failed may fail again while it stops. An exception that passes through several actors is
@@ -284,7 +284,7 @@ BATCH: Final = 64
 
 
 class Incarnation(Generic[M]):
-    """Runs one actor object on a mailbox that outlives it.
+    """One life of an actor, from `start` to `stop`, on a mailbox that outlives the actor object.
 
     Attributes:
         scope: Cancelling it ends this life by force; `stop` still runs.
@@ -392,7 +392,7 @@ class Incarnation(Generic[M]):
 
 
 class Restart(Enum):
-    """Cases in which a child that has ended is started again (the terms of OTP)."""
+    """Rules for when a child that has ended is started again (the terms of OTP)."""
 
     PERMANENT = auto()
     """Always."""
@@ -418,7 +418,7 @@ class ChildSpec(Generic[M]):
 
 @final
 class Child(Generic[M]):
-    """One actor under a supervisor, through all its lives.
+    """Actor under a supervisor, through all its restarts.
 
     Attributes:
         restarting: Held while it, or what it shares this with, is restarted.
@@ -477,7 +477,7 @@ class Child(Generic[M]):
 
 
 class Strategy(Enum):
-    """Sets of children that are restarted when one crashes (the terms of OTP, and `PEERS`)."""
+    """Rules for which children are restarted when one crashes (the terms of OTP, and `PEERS`)."""
 
     ONE_FOR_ONE = auto()
     """The one that crashed."""
@@ -491,7 +491,7 @@ class Strategy(Enum):
 
 @attrs.frozen
 class Intensity:
-    """Number of restarts that a supervisor makes before it gives up.
+    """Limit of restarts in a time window, after which a supervisor stops with an error.
 
     Attributes:
         seconds: Length of the time window in which they are counted.
@@ -504,7 +504,7 @@ class Intensity:
 _DEFAULT: Final = Intensity()
 
 _STOP_BUDGET: Final = limits.DRAIN_TIMEOUT - 2 * limits.GOODBYE_TIMEOUT
-"""Seconds all children together may take to stop before the rest is forced."""
+"""Seconds in which all children together must stop, before the remaining ones are cancelled."""
 
 
 _AnyChild: TypeAlias = Child[Never]
@@ -512,7 +512,7 @@ _AnyChild: TypeAlias = Child[Never]
 
 
 class Supervisor:
-    """Starts, watches, restarts and stops its children; made by `open_supervisor`."""
+    """Supervisor that starts, restarts and stops its child actors; made by `open_supervisor`."""
 
     def __init__(
         self,

@@ -1,1 +1,1 @@
-"""Links of a message node: wire forms, ports, outboxes."""
+"""Links between a message node and its peers: wire formats, listeners and outbound queues."""

@@ -36,7 +36,7 @@ from transports.link import Listener
 
 
 class OpenListener:
-    """Run a listener in a task of its own, so that it can close before the rest of the node."""
+    """Actor that runs a listener, so that the listener can close before the rest of the node."""
 
     def __init__(self, opened: AbstractAsyncContextManager[Listener]) -> None:
         self._opened = opened
@@ -68,7 +68,7 @@ class OpenListener:
 
 @attrs.frozen
 class Claim:
-    """The peer requests the session of a runtime, and knows no tokens.
+    """Request of a peer for a session of a runtime, made without a token.
 
     Attributes:
         opening: The request that opens the session, as session control would send it.
@@ -109,7 +109,7 @@ def _spelt(entry: OutboundMessage, dialect: Dialect) -> bytes:
 
 
 class Acceptor(ABC):
-    """The wire form of one link.
+    """Base class of wire formats: converts frames of a link to messages, and back.
 
     Attributes:
         liveness: How the node notices that the peer is gone.
@@ -139,7 +139,7 @@ class Acceptor(ABC):
             self.dialect = dialect
 
     def learn(self, raw: JsonObject) -> None:
-        """Learn the spelling of the peer from a message; most messages show nothing new."""
+        """Learn the peer's spelling of messages from one message."""
         envelope = envelope_of(raw)
         if self._learnt_by is self.dialect and envelope in self._learnt:
             return
@@ -162,7 +162,7 @@ class Acceptor(ABC):
         return message if normal_envelope_of(message) in self._learnt else None
 
     def greeting(self) -> Sequence[Item]:
-        """Return the items that the connection of the peer stands for."""
+        """Return the items that the opening of the connection itself stands for."""
         return ()
 
     @abstractmethod

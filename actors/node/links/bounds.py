@@ -1,4 +1,4 @@
-"""The limits that the parts of one node share (RELIABILITY L1..L7)."""
+"""Rate and memory limits that all links and components of a node share (RELIABILITY L1..L7)."""
 
 import math
 from time import perf_counter
@@ -23,7 +23,7 @@ _log = get_logger("actors.node")
 
 
 _Who: TypeAlias = str | int
-"""A session, by its runtime; or a link without a session, by its number."""
+"""Peer that a limit is counted for: a session by its runtime, or a link by its number."""
 
 
 class _NodeGuest(Guest):
@@ -40,7 +40,7 @@ class _NodeGuest(Guest):
 
 
 class NodeGate(Gate):
-    """Admit connections at the listener of a node; count those that have no session."""
+    """Admission of connections at the listener of a node; counts those that have no session."""
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
         self.origins = origins
@@ -73,13 +73,13 @@ class NodeGate(Gate):
         self._counters.count(Tally.HANDSHAKES_REFUSED, why)
 
     def settle(self, number: int) -> None:
-        """Stop counting a connection."""
+        """Stop counting a connection as one without a session."""
         self._unauthenticated.forget(number)
         self._guests.pop(number, None)
 
 
 class _TokenBucket:
-    """Count the messages of sessions of one kind: of each, and of all of one identity together."""
+    """Message rate limits: for each session, and for all sessions of one user together."""
 
     def __init__(self, each: Rate, together: Rate) -> None:
         self._sessions: Final = TokenBuckets[_Who](each)
@@ -105,7 +105,7 @@ def _per_minute(count: float) -> Rate:
 
 
 class Bounds:
-    """The limits, and how much of them is used.
+    """Limits of a node, and their current use.
 
     Attributes:
         budget: Bytes that wait; each bus makes a new budget when it starts.
@@ -143,7 +143,7 @@ class Bounds:
         return min(limits.messages, limits.identity, key=lambda rate: rate.per_second)
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
-        """Count messages of a peer; return for how many seconds nothing more is to be read.
+        """Count messages of a peer; return the seconds for which its link must not be read.
 
         A peer above its rate is logged once a minute. Runtimes of Protofly keep to the rate by
         themselves.

@@ -1,1 +1,1 @@
-"""A network with faults: cuts, delays, loss, reordering, limited data rates."""
+"""A network for tests that injects faults: cuts, delays, loss, reordering, limited data rates."""

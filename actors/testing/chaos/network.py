@@ -58,7 +58,7 @@ _RESET: Final = "the connection was reset"
 
 
 class ChaosLink(Link):
-    """A link whose receiver experiences the faults; otherwise like the link below."""
+    """Link that applies the injected faults to received frames; otherwise like the link below."""
 
     __slots__ = (
         "_carried",
@@ -134,7 +134,7 @@ class ChaosLink(Link):
         self.wake()
 
     def wake(self) -> None:
-        """Read the faults again."""
+        """Apply the current faults again, after they have changed."""
         self._wait.cancel()
 
     # -- the contract -------------------------------------------------------------
@@ -260,11 +260,11 @@ class ChaosLink(Link):
 
 
 Direction: TypeAlias = tuple[str | None, str | None]
-"""Sender and receiver; None: unknown."""
+"""Direction of a link: sender and receiver; None: unknown."""
 
 
 class Trouble:
-    """A fault between some parties, until its end; leaving the context manager ends it.
+    """Injected fault between some parties, until its end; leaving the context manager ends it.
 
     Attributes:
         toxic: The fault; None: a partition, in which nothing passes and nothing is lost.
