@@ -12,7 +12,7 @@ awaited by the coroutine. Handlers of hyperties are coroutines of asyncio and ru
 
 import asyncio
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Coroutine, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from functools import partial
 from typing import Final, Generic, TypeVar, TypeVarTuple, final
@@ -208,15 +208,15 @@ class TrioThread:
                 raise
             raise errors.exceptions[0] from errors.exceptions[0].__cause__
 
-    async def iterate(self, source: AsyncIterator[T]) -> AsyncGenerator[T, None]:
-        """Yield the items of an async iterator of Trio; the next is asked for when it is wanted."""
-        end = object()
+    def iterate(self, source: AsyncIterator[T]) -> AsyncIterator[T]:
+        """Return an async iterator for asyncio over the items of an async iterator of Trio.
 
-        async def read() -> T | object:
-            return await anext(source, end)
+        The next item is asked for when it is wanted.
 
-        while (item := await self.run(read)) is not end:
-            yield item  # type: ignore[misc] # what is not the end is an item
+        Args:
+            source: The iterator.
+        """
+        return _Iterator(self, source)
 
     async def call_back(self, act: Callable[[*Ts], Coroutine[None, None, T]], *args: *Ts) -> T:
         """Await a coroutine function of asyncio from Trio.
@@ -242,6 +242,29 @@ class TrioThread:
                 with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                     await done.wait()
         return future.result()
+
+
+@final
+class _Iterator(AsyncIterator[T]):
+    """The items of an iterator of Trio, for asyncio."""
+
+    def __init__(self, thread: TrioThread, source: AsyncIterator[T]) -> None:
+        self._thread = thread
+        self._source = source
+
+    @override
+    async def __anext__(self) -> T:
+        items = await self._thread.run(self._read)
+        if not items:
+            raise StopAsyncIteration
+        return items[0]
+
+    async def _read(self) -> list[T]:
+        """Return the next item in a list, which is empty at the end."""
+        try:
+            return [await anext(self._source)]
+        except StopAsyncIteration:
+            return []
 
 
 Handler = Callable[[Message], Coroutine[None, None, Sendable]]
@@ -307,7 +330,7 @@ class Observed:
         """The version of the newest value."""
         return self._copy.version
 
-    def changes(self) -> AsyncGenerator[ObjectChange, None]:
+    def changes(self) -> AsyncIterator[ObjectChange]:
         """Return an async iterator over the changes from now on, as of `ObservedObject.changes`.
 
         Raises:

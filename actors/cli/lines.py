@@ -1,7 +1,7 @@
 """JSON lines from the standard input of a command."""
 
 import os
-from collections.abc import AsyncIterator
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import orjson
@@ -15,8 +15,11 @@ _PIECE: Final = 65536
 """Bytes that are read at a time."""
 
 
-async def read_lines() -> AsyncIterator[Json]:
-    """Yield the value of each line of the standard input; empty lines are left out.
+async def for_each_line(act: Callable[[Json], Awaitable[object]]) -> None:
+    """Call a function with the value of each line of the standard input, except empty ones.
+
+    Args:
+        act: The function; the next line waits for its end.
 
     If cancelled, a thread still waits for input until the process ends.
 
@@ -30,11 +33,11 @@ async def read_lines() -> AsyncIterator[Json]:
         for line in lines:
             number += 1
             if line.strip():
-                yield _value(line, number)
+                await act(_value(line, number))
         if len(rest) > MAX_MESSAGE_BYTES:
             _value(rest, number + 1)
     if rest.strip():
-        yield _value(rest, number + 1)
+        await act(_value(rest, number + 1))
 
 
 def _value(line: bytes, number: int) -> Json:

@@ -3,6 +3,8 @@
 import click
 from click.shell_completion import get_completion_class
 
+from actors.cli.group import echo
+
 
 @click.command("completion")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
@@ -16,4 +18,5 @@ def command(ctx: click.Context, shell: str) -> None:
     if found is None:
         raise click.UsageError(f"there is no completion for {shell}")
     root = ctx.find_root()
-    click.echo(found(root.command, {}, "protofly", "_PROTOFLY_COMPLETE").source())
+    script = found(root.command, {}, "protofly", "_PROTOFLY_COMPLETE").source()
+    echo(*script.splitlines())

@@ -10,7 +10,7 @@ import trio
 from actors.cli import options, own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.lines import read_lines
+from actors.cli.lines import for_each_line
 from actors.commands.send import read_json
 from actors.hyperties import Caller
 from actors.runtime.objects.participant import ObjectError, SchemaError
@@ -57,8 +57,7 @@ async def _report(
         access = {"allow": tuple(allow)} if allow else {"public": True}
         async with caller.report(schema, first, name=name, **access) as reported:
             say("object", url=reported.url, version=reported.version)
-            async for line in read_lines():
-                await _change(reported, line)
+            await for_each_line(partial(_change, reported))
         scope.cancel()
 
     try:

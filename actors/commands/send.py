@@ -1,6 +1,5 @@
 """`python -m actors send`: send events to a hyperty."""
 
-from collections.abc import AsyncIterator
 from functools import partial
 
 import click
@@ -9,7 +8,7 @@ import orjson
 from actors.cli import options, own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.lines import read_lines
+from actors.cli.lines import for_each_line
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument
@@ -50,16 +49,18 @@ async def _send(to: str, values: list[Json] | None, runtime: Runtime) -> ExitCod
     caller = Caller()
     await runtime.deploy("caller", lambda: caller)
     count = 0
-    async for value in read_lines() if values is None else _each(values):
+
+    async def send(value: Json) -> None:
+        nonlocal count
         try:
             await caller.send(to, value)
         except (ProtoflyError, ValueError) as exc:
             raise CommandError(str(exc), ExitCode.USAGE) from exc
         count += 1
+
+    if values is None:
+        await for_each_line(send)
+    else:
+        await send(values[0])
     say("sent", to=to, events=count)
     return ExitCode.OK
-
-
-async def _each(values: list[Json]) -> AsyncIterator[Json]:
-    for value in values:
-        yield value
