@@ -1,11 +1,17 @@
 """Writing, strict reading and schemas of attrs classes as values of messages.
 
-A value is read without any conversion: an unknown key, a missing key, and a value of another type
-are refused, and the refusal names the place, such as `value.items[2].title`.
+A value is read strictly: an unknown key, a missing key, and a value of another type are refused,
+and the refusal names the place, such as `value.items[2].title`. Types that JSON does not have, such
+as `datetime`, are texts of one form each.
 """
 
+import re
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from datetime import date, datetime
+from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
 from typing import (
@@ -20,6 +26,7 @@ from typing import (
     get_args,
     get_origin,
 )
+from uuid import UUID
 
 import attrs
 from cattrs import Converter
@@ -27,6 +34,7 @@ from cattrs.gen import make_dict_structure_fn, override
 
 from actors.kit.supervision.supervisor import Crash
 from actors.runtime.objects.live_value import to_plain
+from fsm.sync.value.json import NotJsonError
 from specs.errors import BadMessageError
 from specs.json_schema import describe, field_texts
 from specs.jsonvalue import Json, JsonObject
@@ -34,10 +42,10 @@ from specs.schema.field import is_required
 from specs.schema.shape import describe_value
 
 Sendable: TypeAlias = (
-    "Mapping[str, Sendable] | Sequence[Sendable] | attrs.AttrsInstance"
-    " | str | int | float | bool | None"
+    "Mapping[str, Sendable] | Sequence[Sendable] | AbstractSet[Sendable] | attrs.AttrsInstance"
+    " | str | int | float | bool | datetime | date | Decimal | UUID | bytes | None"
 )
-"""Input of hyperties: JSON that may contain instances of attrs classes."""
+"""Input of hyperties: JSON that may contain attrs instances, sets, and values of `TEXTS`."""
 
 NAMES: Final[Mapping[str, object]] = {
     "Json": object,
@@ -69,11 +77,20 @@ T = TypeVar("T")
 
 
 def plain(value: object) -> object:
-    """Return the plain value of a live value or of an attrs instance."""
-    if attrs.has(type(value)):
+    """Return the JSON value of a live value, an attrs instance, or a value that is sent as text.
+
+    Raises:
+        NotJsonError: A date and time has no time zone, or a number is not finite.
+    """
+    kind = type(value)
+    if attrs.has(kind):
         written: object = _CONVERTER.unstructure(value)
         return written
-    return to_plain(value)
+    if isinstance(value, set | frozenset):
+        # In an order that does not depend on the process.
+        return sorted(value, key=lambda part: repr(plain(part)))
+    form = TEXTS.get(kind)
+    return to_plain(value) if form is None else form.write(value)
 
 
 def read_value(value: Json, kind: object) -> object:
@@ -113,6 +130,98 @@ def read_as(value: Json, kind: type[T]) -> T:
     """
     Shapes().schema(kind, "read_as")
     return cast("T", read_value(value, kind))
+
+
+# ---- types that are sent as text
+
+
+@attrs.frozen
+class TextForm:
+    """The text by which values of a type are sent.
+
+    Attributes:
+        word: What the text is, for refusals.
+        pattern: What the whole text must match before `read` is called.
+        read: Returns the value of a text, or raises ValueError.
+        write: Returns the text of a value.
+        schema: JSON Schema of the text, beside its type.
+    """
+
+    word: str
+    pattern: re.Pattern[str]
+    read: Callable[[str], object]
+    write: Callable[[object], str]
+    schema: JsonObject
+
+
+def _write_time(value: object) -> str:
+    time = cast("datetime", value)
+    if time.tzinfo is None:
+        raise NotJsonError("", "a datetime needs a time zone, such as datetime.now(UTC)")
+    return time.isoformat()
+
+
+def _write_decimal(value: object) -> str:
+    if not cast("Decimal", value).is_finite():
+        raise NotJsonError("", f"{value} is no finite number")
+    return f"{value:f}"
+
+
+def _write_bytes(value: object) -> str:
+    return b64encode(cast("bytes", value)).decode()
+
+
+_DECIMAL: Final = r"-?[0-9]+(\.[0-9]+)?"
+
+TEXTS: Final[Mapping[object, TextForm]] = {
+    datetime: TextForm(
+        "a date and time with a time zone, such as 2026-01-31T12:00:00Z",
+        re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII),
+        datetime.fromisoformat,
+        _write_time,
+        {"format": "date-time"},
+    ),
+    date: TextForm(
+        "a date such as 2026-01-31",
+        re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
+        date.fromisoformat,
+        str,
+        {"format": "date"},
+    ),
+    Decimal: TextForm(
+        "a text with a decimal number, such as '12.50'",
+        re.compile(_DECIMAL),
+        Decimal,
+        _write_decimal,
+        {"pattern": f"^{_DECIMAL}$"},
+    ),
+    UUID: TextForm(
+        "a UUID such as 123e4567-e89b-12d3-a456-426614174000",
+        re.compile(r"[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"),
+        UUID,
+        str,
+        {"format": "uuid"},
+    ),
+    bytes: TextForm(
+        "bytes as base64 (RFC 4648)",
+        re.compile(r"([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?"),
+        b64decode,
+        _write_bytes,
+        {"contentEncoding": "base64"},
+    ),
+}
+"""Types of Python that are sent as text, and how."""
+
+
+def _read_text(value: object, kind: object) -> object:
+    """Read a value of one of `TEXTS`."""
+    form = TEXTS[kind]
+    if isinstance(value, str) and form.pattern.fullmatch(value):
+        try:
+            return form.read(value)
+        except ValueError:
+            pass
+    raise TypeError(f"must be {form.word}, not {describe_value(value)}")
 
 
 # ---- reading
@@ -217,7 +326,70 @@ def _is_enumeration(kind: object) -> bool:
 
 
 def _is_class(kind: object) -> bool:
-    return isinstance(kind, type) and attrs.has(kind)
+    """Return whether a type is an attrs class, or a generic one with its parameters."""
+    made = get_origin(kind) or kind
+    return isinstance(made, type) and attrs.has(made)
+
+
+def _classes_of(kind: object) -> tuple[type[attrs.AttrsInstance], ...]:
+    """Return the attrs classes of a union of several; empty: a type is no such union."""
+    if get_origin(kind) not in _UNIONS:
+        return ()
+    classes = tuple(each for each in get_args(kind) if each is not NoneType)
+    return classes if len(classes) > 1 and all(map(_is_class, classes)) else ()
+
+
+def _tags_of(kind: object) -> tuple[str, dict[object, type[attrs.AttrsInstance]]]:
+    """Return the key that tells the classes of a union apart, and the class by its value.
+
+    The key is a field of all classes, a Literal with other words in each of them.
+
+    Raises:
+        TypeError: The classes have no such field.
+    """
+    classes = _classes_of(kind)
+    words = [
+        {key: _members(field) for key, field in _fields_of(each).items() if _is_enumeration(field)}
+        for each in classes
+    ]
+    for key in words[0]:
+        by_word = {
+            word: each
+            for each, fields in zip(classes, words, strict=True)
+            for word in fields.get(key, ())
+        }
+        if all(key in fields for fields in words) and len(by_word) == sum(
+            len(fields[key]) for fields in words
+        ):
+            return key, by_word
+    names = ", ".join(each.__name__ for each in classes)
+    raise TypeError(f"{names} need a field of the type Literal, with other words in each of them")
+
+
+def _fields_of(kind: Any) -> dict[str, object]:  # type: ignore[explicit-any] # a class
+    """Return the types of the keys of an attrs class; a generic class has its parameters.
+
+    Raises:
+        NameError: An annotation names nothing.
+    """
+    made = get_origin(kind) or kind
+    attrs.resolve_types(made, localns=dict(NAMES))
+    given = dict(zip(getattr(made, "__parameters__", ()), get_args(kind), strict=False))
+    return {
+        field.alias or field.name: _with_parameters(field.type, given)
+        for field in attrs.fields(made)
+        if field.init
+    }
+
+
+def _with_parameters(kind: Any, given: Mapping[object, object]) -> object:  # type: ignore[explicit-any] # an annotation
+    """Return an annotation with types in the place of the variables of a generic class."""
+    if isinstance(kind, TypeVar):
+        return given.get(kind, kind)
+    parameters = getattr(kind, "__parameters__", ())
+    if get_origin(kind) is None or not parameters:
+        return kind
+    return kind[tuple(given.get(each, each) for each in parameters)]
 
 
 def keys_of(kind: type[attrs.AttrsInstance]) -> tuple[frozenset[str], frozenset[str]]:
@@ -227,7 +399,9 @@ def keys_of(kind: type[attrs.AttrsInstance]) -> tuple[frozenset[str], frozenset[
         kind: The class.
     """
     names = {
-        field.alias or field.name: is_required(field) for field in attrs.fields(kind) if field.init
+        field.alias or field.name: is_required(field)
+        for field in attrs.fields(get_origin(kind) or kind)
+        if field.init
     }
     return frozenset(name for name, needed in names.items() if needed), frozenset(names)
 
@@ -236,7 +410,7 @@ def _make_object(kind: type[attrs.AttrsInstance], converter: Converter) -> _Hook
     needed, known = keys_of(kind)
     places = {
         field.name: override(struct_hook=_make_field(field.alias or field.name, converter))
-        for field in attrs.fields(kind)
+        for field in attrs.fields(get_origin(kind) or kind)
         if field.init
     }
     inner = make_dict_structure_fn(
@@ -276,7 +450,7 @@ def _make_field(name: str, converter: Converter) -> _Hook:
 
 def _make_list(kind: object, converter: Converter) -> _Hook:
     part = get_args(kind)[0]
-    make = get_origin(kind)
+    make = cast("Callable[[list[object]], object]", get_origin(kind))
 
     def read(value: Sequence[object], _: object) -> object:
         parts: list[object] = []
@@ -284,7 +458,42 @@ def _make_list(kind: object, converter: Converter) -> _Hook:
             parts.extend(converter.structure(each, part) for each in value)
         except (ValueError, TypeError) as exc:
             raise _at_place(exc, f"[{len(parts)}]") from exc
-        return parts if make is list else tuple(parts)
+        return make(parts)
+
+    return read
+
+
+def _make_set(kind: object, converter: Converter) -> _Hook:
+    inner = _make_list(kind, converter)
+
+    def read(value: Sequence[object], wanted: object) -> object:
+        parts = inner(value, wanted)
+        if len(parts) < len(value):
+            raise ValueError("has the same element twice")
+        return parts
+
+    return read
+
+
+def _make_union(kind: object, converter: Converter) -> _Hook:
+    """Return a reader of objects of several classes, which one of their keys tells apart."""
+    key, classes = _tags_of(kind)
+    is_optional = NoneType in get_args(kind)
+
+    def read(value: object, _: object) -> object:
+        if value is None and is_optional:
+            return None
+        if not isinstance(value, dict):
+            raise TypeError(f"must be an object, not {describe_value(value)}")
+        if key not in value:
+            raise _FlawError(f".{key}: it is missing")
+        word = value[key]
+        made = classes.get(word) if isinstance(word, str | int) else None
+        if made is None:
+            words = ", ".join(map(repr, classes))
+            raise _FlawError(f".{key}: must be one of {words}, not {describe_value(word)}")
+        result: object = converter.structure(value, made)
+        return result
 
     return read
 
@@ -318,13 +527,18 @@ def _converter() -> Converter:
         made.register_structure_hook(kind, _make_plain(kind, word))
     made.register_structure_hook_func(lambda kind: kind in ANY_JSON, lambda value, _: value)
     made.register_structure_hook_func(_is_enumeration, _read_word)
+    for sent_as_text in (datetime, date, Decimal, UUID, bytes):
+        made.register_structure_hook(sent_as_text, _read_text)
     for is_such, make, kinds, word in (
         (_is_class, _make_object, (dict,), "an object"),
         (_is_generic(list), _make_list, (list, tuple), "a list"),
         (_is_generic(tuple), _make_list, (list, tuple), "a list"),
         (_is_generic(dict), _make_mapping, (dict,), "an object"),
+        (_is_generic(set), _make_set, (list, tuple), "a list"),
+        (_is_generic(frozenset), _make_set, (list, tuple), "a list"),
     ):
         made.register_structure_hook_factory(is_such, _check_kind(make, kinds, word))
+    made.register_structure_hook_factory(lambda kind: bool(_classes_of(kind)), _make_union)
     return made
 
 
@@ -343,7 +557,7 @@ class Shapes:
 
     def __init__(self) -> None:
         self.defs: dict[str, Json] = {}
-        self._kinds: dict[str, type] = {}
+        self._kinds: dict[str, object] = {}
 
     def schema(self, kind: object, where: str) -> JsonObject:
         """Return the schema of an annotation; add the schemas of its classes to `defs`.
@@ -355,68 +569,95 @@ class Shapes:
         Raises:
             TypeError: No JSON can be read into such a type.
         """
-        origin, args = get_origin(kind), get_args(kind)
+        origin = get_origin(kind)
         if kind in ANY_JSON:
             return {}
         if origin is Annotated:
-            return self.schema(args[0], where)
-        if origin in _UNIONS and args[1:] == (NoneType,):
-            return {"anyOf": [self.schema(args[0], where), {"type": "null"}]}
-        if origin is list or (origin is tuple and args[1:] == (...,)):
-            return {"type": "array", "items": self.schema(args[0], where)}
+            return self.schema(get_args(kind)[0], where)
+        if origin in _UNIONS:
+            return self._union(kind, where)
+        return self._container(kind, where) or self._simple(kind, where)
+
+    def _container(self, kind: object, where: str) -> JsonObject | None:
+        """Return the schema of a list, tuple, set or dictionary; None: a type is none of them."""
+        origin, args = get_origin(kind), get_args(kind)
+        if origin in (list, set, frozenset) or (origin is tuple and args[1:] == (...,)):
+            unique: JsonObject = {} if origin in (list, tuple) else {"uniqueItems": True}
+            return {"type": "array", "items": self.schema(args[0], where), **unique}
         if origin is dict and args[0] is str:
             return {"type": "object", "additionalProperties": self.schema(args[1], where)}
-        return self._simple(kind, where)
+        return None
 
     def _simple(self, kind: object, where: str) -> JsonObject:
         if _is_enumeration(kind) and all(isinstance(word, str | int) for word in _members(kind)):
             return {"enum": [word for word in _members(kind) if isinstance(word, str | int)]}
-        if isinstance(kind, type):
-            if kind in _TYPES:
-                return {"type": _TYPES[kind]}
-            if attrs.has(kind):
-                return self._class(kind, where)
+        if isinstance(kind, type) and kind in _TYPES:
+            return {"type": _TYPES[kind]}
+        if kind in TEXTS:
+            return {"type": "string", **TEXTS[kind].schema}
+        if _is_class(kind):
+            return self._class(kind, where)
         name = getattr(kind, "__name__", repr(kind))
         raise TypeError(
             f"{where}: no JSON is read into {name}; a value is text, bool, int, float, None, Json, "
-            "an attrs class, an Enum or Literal, or a list, tuple[..., ...], dict[str, ...] or "
-            "'... | None' of these"
+            "datetime, date, Decimal, UUID, bytes, an attrs class, an Enum or Literal, or a list, "
+            "tuple[..., ...], set, frozenset, dict[str, ...] or '... | None' of these, or a union "
+            "of attrs classes"
         )
 
-    def _class(self, kind: type[attrs.AttrsInstance], where: str) -> JsonObject:
-        name = kind.__name__
-        if self._kinds.setdefault(name, kind) is not kind:
+    def _union(self, kind: object, where: str) -> JsonObject:
+        parts = get_args(kind)
+        null: JsonObject = {"type": "null"}
+        if parts[1:] == (NoneType,):
+            return {"anyOf": [self.schema(parts[0], where), null]}
+        if not _classes_of(kind):
+            return self._simple(kind, where)
+        try:
+            _tags_of(kind)
+        except TypeError as exc:
+            raise TypeError(f"{where}: {exc}") from exc
+        schemas: list[Json] = [self.schema(part, where) for part in parts]
+        return {"oneOf": schemas}
+
+    def _class(self, kind: object, where: str) -> JsonObject:
+        name = _name_of(kind)
+        if self._kinds.setdefault(name, kind) != kind:
             raise TypeError(f"{where}: two attrs classes have the name {name}")
         if name not in self.defs:
             self.defs[name] = {}  # a class may have parts of its own kind
             self.defs[name] = self._object(kind, where)
         return {"$ref": f"#/$defs/{name}"}
 
-    def _object(self, kind: type[attrs.AttrsInstance], where: str) -> JsonObject:
+    def _object(self, kind: object, where: str) -> JsonObject:
+        name = _name_of(kind)
         try:
-            attrs.resolve_types(kind, localns=dict(NAMES))
+            types = _fields_of(kind)
         except NameError as exc:
-            raise TypeError(f"{where}: an annotation of {kind.__name__}: {exc}") from exc
-        texts = field_texts(kind)
-        fields = [field for field in attrs.fields(kind) if field.init]
+            raise TypeError(f"{where}: an annotation of {name}: {exc}") from exc
+        made = cast("type[attrs.AttrsInstance]", get_origin(kind) or kind)
+        texts = field_texts(made)
+        fields = [field for field in attrs.fields(made) if field.init]
         properties: JsonObject = {}
         for field in fields:
-            at = f"{where}: {kind.__name__}.{field.name}"
-            properties[field.alias or field.name] = {
-                **self.schema(field.type, at),
-                **texts.get(field.name, {}),
-            }
+            key, at = field.alias or field.name, f"{where}: {name}.{field.name}"
+            properties[key] = {**self.schema(types[key], at), **texts.get(field.name, {})}
         required: list[Json] = [
             field.alias or field.name for field in fields if field.default is attrs.NOTHING
         ]
         return {
-            "title": kind.__name__,
-            "description": describe(kind),
+            "title": name,
+            "description": describe(made),
             "type": "object",
             "properties": properties,
             **({"required": required} if required else {}),
             "additionalProperties": False,
         }
+
+
+def _name_of(kind: object) -> str:
+    """Return the name of an attrs class in a schema, such as `Page_Order` for `Page[Order]`."""
+    parts = [get_origin(kind) or kind, *get_args(kind)]
+    return "_".join(getattr(each, "__name__", "") or _name_of(each) for each in parts)
 
 
 _TYPES: Final[Mapping[type, str]] = {

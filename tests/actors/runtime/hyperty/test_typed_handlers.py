@@ -204,7 +204,7 @@ async def odd_value(self, value: set) -> None: ...
 async def odd_field(self, value: Bare) -> None: ...
 
 
-async def odd_result(self, value: int) -> bytes: ...
+async def odd_result(self, value: int) -> complex: ...
 
 
 async def unknown_name(self, value: "Nowhere") -> None: ...  # noqa: F821
@@ -227,7 +227,7 @@ WRONG = [
     ([("create", keyword_only)], "Wrong.h0: a handler has one parameter for the value"),
     ([("create", odd_value)], "Wrong.h0: no JSON is read into set"),
     ([("create", odd_field)], "Wrong.h0: Bare.what: no JSON is read into set"),
-    ([("create", odd_result)], "Wrong.h0: no JSON is read into bytes"),
+    ([("create", odd_result)], "Wrong.h0: no JSON is read into complex"),
     ([("create", unknown_name)], "Wrong.h0: an annotation cannot be read: name 'Nowhere'"),
     ([("create", not_async)], "Wrong.h0: a handler is an async function"),
     ([(Greeting, good)], "Wrong.h0: its value must be annotated Greeting"),
