@@ -7,7 +7,7 @@ import click
 
 from fsm.commands import judge
 from fsm.commands.check import check_machines
-from fsm.commands.parameters import argument, define_command, option
+from fsm.commands.parameters import HELP_OPTIONS, argument, define_command, option
 from fsm.drawing.document import as_json, as_text, page, summary_json, summary_text
 from fsm.drawing.draw import Format, draw, javascript
 from fsm.machine_list import MACHINES
@@ -18,7 +18,7 @@ _OUTPUT: Final = option(
 )
 
 
-@click.group("fsm", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("fsm", context_settings=HELP_OPTIONS)
 def cli() -> None:
     """Look at the declared state machines, and judge runs by them."""
 

@@ -14,7 +14,15 @@ from typing import Final, NoReturn
 import click
 
 from fsm.commands import judge
-from fsm.commands.parameters import FOLDER, Make, argument, define_command, group, option
+from fsm.commands.parameters import (
+    FOLDER,
+    HELP_OPTIONS,
+    Make,
+    argument,
+    define_command,
+    group,
+    option,
+)
 from fsm.judge.claims import fold as judged
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
 from fsm.judge.trace_files import ManifestError, read_manifest
@@ -120,7 +128,7 @@ def _settings(
 _SETTINGS: Final = group(_settings)
 
 
-@click.group("spark", context_settings={"help_option_names": ["-h", "--help"]})
+@click.group("spark", context_settings=HELP_OPTIONS)
 def main() -> None:
     """Judge traces of any size by all claims, with Spark."""
 

@@ -1,6 +1,9 @@
 """The files in `deploy` install all of the product, and give up what cannot start."""
 
 import configparser
+import json
+import re
+import shutil
 import subprocess
 import tomllib
 from fnmatch import fnmatch
@@ -9,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from actors.cli.group import ExitCode
+from actors.kit.counters import Outcome
 
 ROOT = Path(__file__).parents[1]
 UNITS = ["protofly-node.service", "protofly-runtime@.service"]
@@ -69,3 +73,55 @@ def test_a_unit_ends_with_a_wrong_configuration(name):
     assert {int(ExitCode.CONFIGURATION), 2} <= status
     burst, pause = int(limits["StartLimitBurst"]), int(service["RestartSec"])
     assert 0 < burst * pause < int(limits["StartLimitIntervalSec"])
+
+
+RULES = ROOT / "deploy" / "alerts.yml"
+DASHBOARD = ROOT / "deploy" / "grafana-dashboard.json"
+
+
+def metrics():
+    """Return the names of the series that a process exports, and the labels of each."""
+    rows = re.findall(
+        r"^\| `(protofly_\w+)` \| (\w+) \| ([\w, ]*) \|",
+        (ROOT / "docs" / "operating.md").read_text(),
+        re.MULTILINE,
+    )
+    for name, kind, labels in rows:
+        known = {"instance", "job", *labels.split(", ")}
+        for end in ("_bucket", "_count", "_sum") if kind == "histogram" else ("",):
+            yield f"{name}{end}", known | {"le"} if end == "_bucket" else known
+
+
+EXPORTED = dict(metrics())
+QUERIES = [
+    *re.findall(r"^ +expr: (?:>-\n)?(.*(?:\n {10,}.*)*)", RULES.read_text(), re.MULTILINE),
+    *(
+        target["expr"]
+        for panel in json.loads(DASHBOARD.read_text())["panels"]
+        for target in panel["targets"]
+    ),
+]
+
+
+def test_alerts_and_dashboard_ask_for_what_processes_export():
+    assert len(QUERIES) > 30
+    for query in QUERIES:
+        names = re.findall(r"\bprotofly_\w+", query)
+        assert set(names) <= EXPORTED.keys(), query
+        labels = {
+            *re.findall(r"(\w+)[!=]=?~?\"", query),
+            *(each for by in re.findall(r"by \(([^)]*)\)", query) for each in by.split(", ")),
+        }
+        for name in names:
+            assert labels <= EXPORTED[name], (query, name)
+        outcomes = re.findall(r'outcome!?="(\w+)"', query)
+        assert set(outcomes) <= {each.value for each in Outcome}, query
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="no promtool on PATH")
+@pytest.mark.parametrize(
+    "words", [("check", "rules", RULES), ("test", "rules", ROOT / "tests/fixtures/alerts-test.yml")]
+)
+def test_prometheus_takes_the_alerts_and_each_fires_for_its_fault(words):
+    done = subprocess.run(["promtool", *words], capture_output=True, text=True, check=False)  # noqa: S603, S607
+    assert done.returncode == 0, done.stdout + done.stderr

@@ -9,6 +9,7 @@ import click
 from typing_extensions import override
 
 from actors.modules import import_name
+from fsm.commands.parameters import HELP_OPTIONS
 from specs.errors import ProtoflyError
 from specs.jsonvalue import one_line
 
@@ -112,7 +113,7 @@ def command_of(name: str) -> click.Command:
 
 SETTINGS: Final = {
     "auto_envvar_prefix": "PROTOFLY",
-    "help_option_names": ["-h", "--help"],
+    **HELP_OPTIONS,
     "show_default": True,
 }
 """The settings of `click` for all commands."""

@@ -95,7 +95,7 @@ _ANY_DOMAIN: Final = "a.example"
 """Domain for a file that names none."""
 
 
-@click.group("config")
+@click.group("config", context_settings=parameters.HELP_OPTIONS)
 def command() -> None:
     """Show the options in force and where each comes from, or check a file of them."""
 

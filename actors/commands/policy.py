@@ -16,7 +16,7 @@ from actors.cli.options import DEFAULTS, DOMAIN, define_command, reader_of
 from actors.node.policy_hook import Asker
 from actors.policy.store import read_policies
 from fsm.commands import parameters
-from fsm.commands.parameters import argument, option
+from fsm.commands.parameters import HELP_OPTIONS, argument, option
 from fsm.policy import attributes, model, schema, terms
 from fsm.policy.explain import Explanation, Finding, Seen, explain, review
 from specs import errors, identity, jsonvalue
@@ -95,7 +95,7 @@ def _plain(value: attributes.Value) -> jsonvalue.Json:
 _FOR_EVER: Final = float("inf")
 
 
-@click.group("policy")
+@click.group("policy", context_settings=HELP_OPTIONS)
 def command() -> None:
     """Check policy files, and explain their decisions."""
 

@@ -31,7 +31,7 @@ from actors.kit.files import write_whole
 from actors.runtime.catalogue import deployable_here
 from fsm.catalogue import descriptor as offers
 from fsm.commands import parameters
-from fsm.commands.parameters import argument, option
+from fsm.commands.parameters import HELP_OPTIONS, argument, option
 from fsm.machine_list import MACHINES, fingerprint
 from specs.addresses.address import DOMAIN_KEYS, REVOKED, WELL_KNOWN, CatalogueType, Entry, entry_at
 from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, StubDescriptor
@@ -43,7 +43,7 @@ from specs.limits.protocol import MAX_ID
 from transports.bodies import write_body
 
 
-@click.group("stub", cls=OrderedGroup)
+@click.group("stub", context_settings=HELP_OPTIONS, cls=OrderedGroup)
 def command() -> None:
     """Publish how other domains reach this one, and look at what others publish.
 

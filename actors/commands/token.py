@@ -32,14 +32,14 @@ from actors.keys.token import (
 )
 from actors.kit.files import PRIVATE, write_whole
 from actors.node.login.key_provider import terms_of
-from fsm.commands.parameters import FOLDER, argument, option
+from fsm.commands.parameters import FOLDER, HELP_OPTIONS, argument, option
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import RUNTIME_SCHEME, canonical, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.node import JWKS_BYTES, TOKEN_CHARS, TOKEN_LIFE
 
 
-@click.group("token", cls=OrderedGroup)
+@click.group("token", context_settings=HELP_OPTIONS, cls=OrderedGroup)
 def command() -> None:
     """Make keys and login tokens for development.
 

@@ -18,6 +18,9 @@ from specs.errors import ProtoflyError
 FILE: Final = click.Path(dir_okay=False, path_type=Path)
 """Type of an option for a file; the command checks later whether the file can be used."""
 
+HELP_OPTIONS: Final = {"help_option_names": ["-h", "--help"]}
+"""Settings of the context of all commands and groups: a command keeps the first that it sees."""
+
 FOLDER: Final = click.Path(file_okay=False, path_type=Path)
 """Type of an option for a directory."""
 
@@ -224,7 +227,7 @@ def define_command(  # type: ignore[explicit-any] # as `Maker`
             params=[*parameters, *more],
             callback=lambda **values: run(values, make),
             help=_SECTIONS.sub("", cleandoc(function.__doc__ or "")),
-            **settings,
+            **{"context_settings": HELP_OPTIONS, **settings},
         )
         if of is not None:
             of.add_command(command)
