@@ -401,6 +401,7 @@ class Runtime:
         type_: str = MessageType.CREATE,
         *,
         path: str = "",
+        answer_within: float | None = None,
     ) -> Message:
         """Send a request and return its final answer, as `Hyperty.request` does.
 
@@ -409,18 +410,20 @@ class Runtime:
             value: JSON value of the request.
             type_: Verb of the request.
             path: What the request is about.
+            answer_within: Seconds for which the answer is awaited.
 
         If cancelled, the request is cancelled as that of a hyperty.
 
         Raises:
             TypeError: An argument is of a wrong kind.
-            ValueError: `type_` is no verb of requests.
+            ValueError: `type_` is no verb of requests, or `answer_within` is out of range.
             NotJsonError: The value is not JSON; nothing was sent.
             AllocationError: The node gave no address to send from.
             ActorStoppedError: The runtime has closed.
         """
         caller = await self._own_caller()
-        return await self.thread.run(partial(caller.request, to, value, type_, path=path))
+        ask = partial(caller.request, to, value, type_, path=path, answer_within=answer_within)
+        return await self.thread.run(ask)
 
     async def send(self, to: str, value: Sendable = None) -> None:
         """Send an event to a hyperty, as `Hyperty.send` does.

@@ -216,6 +216,9 @@ def instance_id(message: Message) -> str:
     return f"{message.from_}#{message.id}"
 
 
+ANSWER_WITHIN: Final = "answerWithin"
+"""Key of the body of a request: seconds that its requester waits for the final answer (ours)."""
+
 DURABLE: Final = "durable"
 """Key of a body. The value true asks the node to store the request until the request is answered.
 

@@ -8,6 +8,12 @@ from typing import Final
 REPLY_TIMEOUT: Final = 15.0
 """Seconds a request waits for its answer (`T_resp`; upstream `Bus.js`, MSG-06)."""
 
+ANSWER_WITHIN_MOST: Final = 600.0
+"""Maximum seconds that the handler of a request may be given (ours)."""
+
+PROGRESS_PERIOD: Final = REPLY_TIMEOUT / 3
+"""Seconds between the provisional answers that prolong the wait for such a handler (ours)."""
+
 P2P_TIMEOUT: Final = 10.0
 """Seconds a P2P connection may take to become live (`T_p2p`; ours, C-16)."""
 

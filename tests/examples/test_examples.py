@@ -205,7 +205,7 @@ async def send(
         await reported.set("a", one)
         await reported.add("b", three, two)
         await reported.children.create(one)
-    await hyperty.request(hyperty.url, {1, 2})  # type: ignore[arg-type]
+    await hyperty.request(hyperty.url, {1j})  # type: ignore[arg-type]
     await hyperty.request(hyperty.url, {"a": object()})  # type: ignore[dict-item]
 """
 """A program whose values are JSON, though no `Json`; two are none."""

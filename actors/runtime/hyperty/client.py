@@ -23,7 +23,9 @@ from specs.bodies.object import Observe
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, freeze
 from specs.limits.bus import MAX_ATTEMPTS
+from specs.limits.protocol import ANSWER_WITHIN_MOST
 from specs.message import (
+    ANSWER_WITHIN,
     DURABLE,
     Message,
     MessageType,
@@ -33,6 +35,19 @@ from specs.message import (
     reply_to,
 )
 from specs.reply_code import LAST_SUCCESS, Code
+
+
+def check_answer_within(seconds: float, name: str = "answer_within") -> None:
+    """Refuse a time that no request may have.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is not above 0, or above `ANSWER_WITHIN_MOST`.
+    """
+    check_type(seconds, (int, float), name)
+    if not 0 < seconds <= ANSWER_WITHIN_MOST:
+        most = f"{ANSWER_WITHIN_MOST:g}"
+        raise ValueError(f"{name} must be above 0 and at most {most} seconds, not {seconds}")
 
 
 def _body(value: Sendable, path: str, *, durable: bool = False) -> Mapping[str, Sendable]:
@@ -80,6 +95,7 @@ class HypertyClient:
         *,
         path: str = "",
         durable: bool = False,
+        answer_within: float | None = None,
     ) -> Message:
         """Send a request with a value and return its final answer.
 
@@ -108,6 +124,10 @@ class HypertyClient:
             type_: Verb of the request, such as `MessageType.UPDATE` or "update".
             path: What the request is about, as a handler of the receiver names it (`handles`).
             durable: Whether the domain keeps the request until the receiver has answered it.
+            answer_within: Seconds for which the answer is awaited, 600 at most; then it is 408, and
+                the handler of the receiver is cancelled. A receiver of another implementation may
+                not know this; the wait then ends as without. None: `REPLY_TIMEOUT` after the
+                request or the last provisional answer.
 
         Returns:
             The final answer; its body has the `value` that the receiver returned.
@@ -117,11 +137,23 @@ class HypertyClient:
 
         Raises:
             TypeError: An argument is of a wrong kind.
-            ValueError: `type_` is no verb of requests.
+            ValueError: `type_` is no verb of requests; or `answer_within` is out of range, or
+                given with `durable`, as a durable request is answered at once.
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        return await self._ask(to, type_, _body(value, path, durable=durable), 1)
+        body = _body(value, path, durable=durable)
+        if answer_within is None:
+            return await self._ask(to, type_, body, 1)
+        check_answer_within(answer_within)
+        if durable:
+            raise ValueError("a durable request is answered at once, without answer_within")
+        with trio.move_on_after(answer_within):
+            return await self._ask(to, type_, {**body, ANSWER_WITHIN: answer_within}, 1)
+        why = f"no answer in {answer_within:g} s"
+        body = {"code": int(Code.TIMEOUT), "description": why}
+        number = self._participant.ids.next(self.url)
+        return Message(number, MessageType.RESPONSE, to, self.url, bodies.as_body(body))
 
     @final
     async def insist(

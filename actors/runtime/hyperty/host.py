@@ -29,9 +29,14 @@ from specs.bodies.object import Forward, Invitation
 from specs.child import CHILDREN, SUBSCRIPTION
 from specs.errors import BadMessageError
 from specs.limits.bus import CONCURRENT, PEER_WAITING, WAITING
-from specs.limits.protocol import GOODBYE_TIMEOUT, RETRY_AFTER
+from specs.limits.protocol import (
+    ANSWER_WITHIN_MOST,
+    GOODBYE_TIMEOUT,
+    PROGRESS_PERIOD,
+    RETRY_AFTER,
+)
 from specs.limits.transfer import TRANSFER_SILENCE
-from specs.message import Message, MessageType, refuse, reply_to
+from specs.message import ANSWER_WITHIN, Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
@@ -268,6 +273,38 @@ class HypertyHost(Actor[Delivery]):
                 return await self._handle_request(request)
 
     async def _handle_request(self, request: Message) -> Sendable:
+        """Call the handler of a request for as long as it may take, and keep its requester waiting.
+
+        Raises:
+            Refused: The handler has taken too long, and was cancelled.
+        """
+        limit = self._time_for(request)
+        if limit is None:
+            return await self._call_method(request)
+        waiting = trio.CancelScope()
+        self.spawn(self._prolong, request, waiting)
+        try:
+            with trio.move_on_after(limit):
+                return await self._call_method(request)
+        finally:
+            waiting.cancel()
+        raise Refused(Code.TIMEOUT, f"its handler has not ended within {limit:g} s")
+
+    def _time_for(self, request: Message) -> float | None:
+        """Return the seconds that the handler of a request may take; None: any time."""
+        wish = request.body.get(ANSWER_WITHIN)
+        if isinstance(wish, bool) or not isinstance(wish, int | float) or not wish > 0:
+            return self._hyperty.answer_within
+        return min(float(wish), ANSWER_WITHIN_MOST)
+
+    async def _prolong(self, request: Message, waiting: trio.CancelScope) -> None:
+        """Send provisional answers to a request until the wait for its handler is over."""
+        with waiting:
+            while True:
+                await trio.sleep(PROGRESS_PERIOD)
+                await self._hyperty.progress(request)
+
+    async def _call_method(self, request: Message) -> Sendable:
         """Call the handler that takes a request of the application, or else `on_request`."""
         handler = self._hyperty.handlers.find(request)
         if handler is None:

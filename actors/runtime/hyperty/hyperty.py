@@ -20,7 +20,7 @@ from actors.kit.errors import RestartLimitError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import Monitor
-from actors.runtime.hyperty.client import HypertyClient
+from actors.runtime.hyperty.client import HypertyClient, check_answer_within
 from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.participant import Participant
@@ -266,15 +266,22 @@ class Hyperty(HypertyClient, ABC):
     Attributes:
         url: Its address; set before `started` is called.
         handlers: Its methods that are marked by `handles`.
+        answer_within: Seconds that a handler of requests may take, 600 at most, unless the
+            requester names a time; then it is cancelled, and the request is answered 408.
+            Meanwhile requesters are kept waiting by provisional answers. None: a handler may take
+            as long as it likes, but requesters wait for 15 seconds only.
     """
 
     _host: Actor[Delivery]
     handlers: ClassVar[Handlers] = NO_HANDLERS
+    answer_within: ClassVar[float | None] = None
 
     @override
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         _check_hooks(cls)
+        if cls.answer_within is not None:
+            check_answer_within(cls.answer_within, f"{cls.__name__}.answer_within")
         cls.handlers = handlers_of(cls)
 
     @override
