@@ -40,6 +40,8 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         app.state.visits = await stack.enter_async_context(
             runtime.report("ctxt", {"count": 0}, name="visits", public=True)
         )
+        visits = runtime.observe(app.state.visits.url)
+        app.state.copy = await stack.enter_async_context(visits)
         yield
 
 
@@ -60,25 +62,23 @@ async def get_greeting(name: str, request: Request) -> dict[str, object]:
 
 @app.get("/visits")
 async def stream_visits(request: Request, most: int = 100) -> StreamingResponse:
-    """Stream the changes of a data object as server-sent events."""
-    state = request.app.state
+    """Stream the changes of a data object as server-sent events; all clients share one copy."""
+    copy = request.app.state.copy
 
     async def events() -> AsyncIterator[str]:
-        async with state.runtime.observe(state.visits.url) as copy:
-            yield f"data: {json.dumps(dict(copy.value))}\n\n"
-            left = most
-            async for change in copy.changes():
-                yield f"data: {json.dumps({change.path: change.new})}\n\n"
-                if not (left := left - 1):
-                    return
+        changes, left = copy.changes(), most
+        yield f"data: {json.dumps(dict(copy.value))}\n\n"
+        async for change in changes:
+            yield f"data: {json.dumps({change.path: change.new})}\n\n"
+            if not (left := left - 1):
+                return
 
     return StreamingResponse(events(), media_type="text/event-stream")
 
 
 def read(url: str) -> str:
     with urllib.request.urlopen(url) as answer:
-        text: str = answer.read().decode()
-    return text
+        return str(answer.read(), "utf-8")
 
 
 async def main() -> None:
@@ -87,10 +87,11 @@ async def main() -> None:
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning"))
     serving = asyncio.create_task(server.serve(sockets=[listening]))
     print(await asyncio.to_thread(read, f"{url}/greet/Alice"))
-    stream = asyncio.create_task(asyncio.to_thread(read, f"{url}/visits?most=2"))
-    while not stream.done():
+    reads = (asyncio.to_thread(read, f"{url}/visits?most=2") for _ in range(2))
+    streams = asyncio.gather(*reads)
+    while not streams.done():
         await asyncio.to_thread(read, f"{url}/greet/Bob")
-    print("events:", stream.result().count("data:"))
+    print("events:", *(text.count("data:") for text in streams.result()))
     server.should_exit = True
     await serving
 

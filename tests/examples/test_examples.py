@@ -96,7 +96,7 @@ def complaints(done):
     ("program", "said"),
     [
         ("hello.py", HELLO),
-        ("fastapi_service.py", '{"answer":"Hello, Alice!"}\nevents: 3\n'),
+        ("fastapi_service.py", '{"answer":"Hello, Alice!"}\nevents: 3 3\n'),
         ("typed_orders.py", ORDERS),
         ("write_a_policy/shop.py", POLICY),
         ("write_a_stub/shout.py", STUB),
