@@ -13,7 +13,7 @@ awaited by the coroutine. Handlers of hyperties are coroutines of asyncio and ru
 import asyncio
 import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
 from typing import Final, Generic, TypeVar, TypeVarTuple, final
 
@@ -25,7 +25,7 @@ from actors.kit.arguments import PathInput
 from actors.kit.errors import ActorStoppedError
 from actors.node.app import Node as RunningNode
 from actors.node.config import NodeConfig
-from actors.resources import Trace
+from actors.resources import Trace, bare_error
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.typed import Sendable
@@ -85,6 +85,21 @@ def _fail(result: "asyncio.Future[T]", error: BaseException) -> None:
         result.exception()
 
 
+async def _wait_until_done(result: "asyncio.Future[T]") -> None:
+    """Await the end of a future, also if cancelled meanwhile; raise the cancellation after it.
+
+    anyio cancels a task again and again until it leaves its scope: one shield is not enough.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not result.done():
+        try:
+            await asyncio.wait([result])
+        except asyncio.CancelledError as exc:
+            cancelled = cancelled or exc
+    if cancelled is not None:
+        raise cancelled
+
+
 @final
 class TrioThread:
     """A thread that runs Trio for coroutines of one asyncio loop; made by `open`."""
@@ -95,6 +110,7 @@ class TrioThread:
         self._ended: asyncio.Future[None] = self._loop.create_future()
         self._failing: set[Callable[[BaseException], None]] = set()
         self._stop = trio.Event()
+        self._crash: BaseException | None = None
 
     @classmethod
     @asynccontextmanager
@@ -102,37 +118,66 @@ class TrioThread:
         """Run Trio in a thread while the context is open.
 
         If cancelled, everything that runs in the thread is cancelled, and the thread is awaited.
+
+        Raises:
+            ActorStoppedError: At the end of the block: Trio crashed; the cause is its error.
         """
         opened = cls()
         thread = threading.Thread(target=opened._main, name=_THREAD, daemon=True)
         thread.start()
         try:
-            await opened._started
+            await _wait_until_done(opened._started)
             yield opened
         finally:
             opened._soon(opened._stop.set)
-            await asyncio.shield(opened._ended)
-            # It does nothing any more.
-            thread.join()
+            try:
+                await _wait_until_done(opened._ended)
+            finally:
+                # It does nothing any more.
+                thread.join()
+        if opened._crash is not None:
+            raise opened._stop_error()
 
     def _main(self) -> None:
+        crash: BaseException | None = None
         try:
             trio.run(self._serve)
-        finally:
-            self.tell(self._end)
+        except BaseException as exc:  # noqa: BLE001 - the coroutines get it as the cause
+            crash = exc
+        self.tell(self._end, crash)
 
     async def _serve(self) -> None:
         self._token = trio.lowlevel.current_trio_token()
-        async with trio.open_nursery() as nursery:
-            self._nursery = nursery
-            self.tell(_settle, self._started, None)
-            await self._stop.wait()
-            nursery.cancel_scope.cancel()
+        with bare_error():
+            async with trio.open_nursery() as nursery:
+                self._nursery = nursery
+                self.tell(_settle, self._started, None)
+                try:
+                    await self._stop.wait()
+                finally:
+                    # Also if a job crashed: a closed nursery takes no job.
+                    self._stop.set()
+                    nursery.cancel_scope.cancel()
 
-    def _end(self) -> None:
+    def _start(self, job: _Job[T]) -> None:
+        """Start a job, in Trio."""
+        if self._stop.is_set():
+            self.tell(_fail, job.result, self._stop_error())
+        else:
+            self._nursery.start_soon(job.run, self)
+
+    def _end(self, crash: BaseException | None) -> None:
+        """Take note in the loop of asyncio that Trio has ended."""
+        self._crash = crash
         for fail in self._failing:
-            fail(ActorStoppedError(_THREAD))
+            fail(self._stop_error())
+        _settle(self._started, None)
         _settle(self._ended, None)
+
+    def _stop_error(self) -> ActorStoppedError:
+        stopped = ActorStoppedError(_THREAD)
+        stopped.__cause__ = self._crash
+        return stopped
 
     def tell(self, act: Callable[[*Ts], object], *args: *Ts) -> None:
         """Call a function in the loop of asyncio soon; called from any thread."""
@@ -144,10 +189,10 @@ class TrioThread:
 
     def _soon(self, act: Callable[[*Ts], object], *args: *Ts) -> None:
         """Call a function in Trio soon; do nothing once Trio has ended."""
-        try:
-            self._token.run_sync_soon(act, *args)
-        except trio.RunFinishedError:
-            self._end()
+        if not self._ended.done():
+            # If Trio has just ended, `_end` comes next, and fails what waits.
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(act, *args)
 
     async def run(self, work: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """Await an async function of Trio, such as a method of a runtime of `actors`.
@@ -159,18 +204,20 @@ class TrioThread:
         If cancelled, the function is cancelled, and its end is awaited.
 
         Raises:
-            ActorStoppedError: The thread has ended.
+            ActorStoppedError: The thread has ended; if Trio crashed, the cause is its error.
             Exception: What the function raises.
         """
+        if self._ended.done():
+            raise self._stop_error()
         job: _Job[T] = _Job(partial(work, *args))
         fail = partial(_fail, job.result)
         self._failing.add(fail)
-        self._soon(self._nursery.start_soon, job.run, self)
+        self._soon(self._start, job)
         try:
             return await asyncio.shield(job.result)
         except asyncio.CancelledError:
             self._soon(job.scope.cancel)
-            await asyncio.gather(job.result, return_exceptions=True)
+            await _wait_until_done(job.result)
             raise
         finally:
             self._failing.discard(fail)
@@ -226,22 +273,39 @@ class TrioThread:
             args: Its arguments.
 
         If cancelled, the coroutine is cancelled, and its end awaited for `GOODBYE_TIMEOUT` seconds.
+
+        Raises:
+            RuntimeError: The coroutine was cancelled in asyncio.
+            Exception: What the coroutine raises.
         """
         done, token = trio.Event(), self._token
-        future = asyncio.run_coroutine_threadsafe(act(*args), self._loop)
+        tasks: list[asyncio.Task[T]] = []
 
         def note(_: object) -> None:
-            token.run_sync_soon(done.set)
+            # A coroutine may go on for longer than Trio waits for it.
+            with suppress(trio.RunFinishedError):
+                token.run_sync_soon(done.set)
 
-        future.add_done_callback(note)
+        def begin() -> None:
+            task = self._loop.create_task(act(*args))
+            tasks.append(task)
+            task.add_done_callback(note)
+
+        def cancel() -> None:
+            tasks[0].cancel()
+
+        self.tell(begin)
         try:
             await done.wait()
         finally:
             if not done.is_set():
-                future.cancel()
+                self.tell(cancel)
                 with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                     await done.wait()
-        return future.result()
+        # An asyncio.CancelledError would end Trio.
+        if tasks[0].cancelled():
+            raise RuntimeError(f"{act!r} was cancelled in asyncio")
+        return tasks[0].result()
 
 
 @final
@@ -484,6 +548,9 @@ class Runtime:
     async def observe(self, url: str) -> AsyncIterator[Observed]:
         """Observe a data object while the context is open.
 
+        A runtime observes an object once at a time. All coroutines share the copy; each call of
+        `changes` gives an iterator of its own.
+
         Args:
             url: Address of the object.
 
@@ -492,7 +559,7 @@ class Runtime:
 
         Raises:
             BadMessageError: `url` is not an address.
-            ObjectError: As of `Hyperty.observe`.
+            ObjectError: As of `Hyperty.observe`; 409 if this runtime observes the object already.
         """
         caller = await self._own_caller()
         async with self.thread.enter(_in_trio(caller.observe, url)) as copy:

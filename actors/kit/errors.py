@@ -34,7 +34,7 @@ class NotTrioError(ProtoflyError, RuntimeError, public=True):
     def __init__(self) -> None:
         super().__init__(
             "this coroutine does not run on Trio: start the program by trio.run, or, in a program "
-            "on asyncio, take open_node and open_runtime of actors.aio"
+            "on asyncio, take open_node and open_runtime of actors.aio (docs/asyncio.md)"
         )
 
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import threading
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
+import anyio
 import pytest
 import trio
 
@@ -41,7 +42,7 @@ def test_the_api_of_trio_says_what_to_do_under_asyncio():
             actors.open_node("a.example"),
             actors.open_runtime("a.example", "bob", node="ws://127.0.0.1:1"),
         ):
-            with pytest.raises(actors.NotTrioError, match=r"actors\.aio"):
+            with pytest.raises(actors.NotTrioError, match=r"actors\.aio .*docs/asyncio\.md"):
                 async with opening:
                     pass
 
@@ -200,5 +201,113 @@ def test_a_context_that_fails_cancels_its_block():
     @asynccontextmanager
     async def aside():
         yield
+
+    run(main)
+
+
+def test_a_start_that_is_cancelled_leaves_no_thread():
+    async def main():
+        async def open_one():
+            async with aio.open_node("a.example"):
+                await asyncio.sleep(HANGS)
+
+        # The thread may start faster or slower than the cancellation comes.
+        for _ in range(50):
+            opening = asyncio.ensure_future(open_one())
+            await asyncio.sleep(0)
+            opening.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await opening
+
+    run(main)
+
+
+def test_a_scope_of_anyio_waits_for_the_end_of_trio_too():
+    ends = []
+
+    async def end_late(begun):
+        begun()
+        try:
+            await trio.sleep_forever()
+        finally:
+            with trio.CancelScope(shield=True):
+                for _ in range(50):
+                    await trio.lowlevel.checkpoint()
+            ends.append("ended")
+
+    async def main():
+        with anyio.CancelScope() as scope:
+            async with TrioThread.open() as thread:
+                await thread.run(end_late, lambda: thread.tell(scope.cancel))
+        assert scope.cancelled_caught
+        assert ends == ["ended"]
+        assert "protofly trio" not in {each.name for each in threading.enumerate()}
+
+    run(main)
+
+
+def test_a_crash_of_trio_ends_the_block_of_a_node_with_the_cause():
+    async def crash():
+        raise SystemExit
+
+    async def crash_within(crashes):
+        async with aio.open_node("a.example") as node:
+            crashes.append(asyncio.ensure_future(node.thread.run(crash)))
+            await asyncio.sleep(HANGS)
+
+    async def main():
+        crashes = []
+        with pytest.raises(actors.ActorStoppedError) as caught:
+            await crash_within(crashes)
+        assert isinstance(caught.value.__cause__, SystemExit)
+        with pytest.raises(actors.ActorStoppedError):
+            await crashes[0]
+
+    run(main)
+
+
+# Without the guard, Trio raises an internal error in its thread, and the end of the block shows it.
+def test_calls_while_the_thread_ends_are_refused():
+    async def call(thread):
+        while True:
+            await thread.run(trio.lowlevel.checkpoint)
+
+    async def main():
+        for _ in range(100):
+            async with TrioThread.open() as thread:
+                calls = [asyncio.ensure_future(call(thread)) for _ in range(8)]
+                await thread.run(trio.lowlevel.checkpoint)
+            for each in calls:
+                with pytest.raises(actors.ActorStoppedError):
+                    await each
+
+    run(main)
+
+
+def test_a_handler_that_ends_late_is_awaited_and_one_that_is_cancelled_harms_nobody():
+    begun, ends = asyncio.Event(), []
+
+    async def end_late(_):
+        begun.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(HANGS)
+        # Longer than it takes to undeploy it and to come back.
+        for _ in range(5000):
+            await asyncio.sleep(0)
+        ends.append("ended")
+
+    async def cancel_itself(_):
+        raise asyncio.CancelledError
+
+    async def main():
+        async with world() as (bob, alice):
+            async with bob.deploy(end_late) as late:
+                asking = asyncio.ensure_future(alice.request(late))
+                await begun.wait()
+            assert ends == ["ended"]
+            await asking
+            async with bob.deploy(cancel_itself) as cancelled:
+                assert (await alice.request(cancelled)).code == 500
+                assert (await alice.request(cancelled)).code == 500
 
     run(main)
