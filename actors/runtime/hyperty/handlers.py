@@ -10,7 +10,7 @@ from typing import Final, TypeVar, get_type_hints
 
 import attrs
 
-from actors.runtime.hyperty.typed import NAMES, Sendable, Shapes, keys_of, read_value
+from actors.runtime.hyperty.typed import NAMES, Sendable, Shapes, is_class, keys_of, read_value
 from specs.json_schema import DIALECT
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
@@ -43,7 +43,7 @@ class _Wanted:
 
     verb: MessageType
     path: str
-    by_class: type[attrs.AttrsInstance] | None = None
+    by_class: type | None = None
 
     @property
     def words(self) -> str:
@@ -52,19 +52,19 @@ class _Wanted:
         return f"{self.verb}{path}"
 
 
-def handles(what: str | type[attrs.AttrsInstance], *, path: str = "") -> Callable[[F], F]:  # type: ignore[explicit-any] # see F
+def handles(what: str | type, *, path: str = "") -> Callable[[F], F]:  # type: ignore[explicit-any] # see F
     """Mark a method of a hyperty as a handler of requests.
 
     The method is asynchronous. Its one parameter is the `value` of the request, read into the
-    annotated type: an attrs class, a type of JSON, or a list, mapping or optional of these. It
-    may have a second parameter of the type `Message`, or none for the value. What it returns
-    becomes the value of the answer 200; it raises `Refused` to answer with another code. A value
-    that does not obey is answered 400, with the place of the flaw. Requests that no handler takes
-    go to `on_request`.
+    annotated type: an attrs class, a dataclass, a type of JSON or one that is sent as text, such
+    as `datetime`, or a list, set, mapping, union or optional of these. It may have a second
+    parameter of the type `Message`, or none for the value. What it returns becomes the value of the
+    answer 200; it raises `Refused` to answer with another code. A value that does not obey is
+    answered 400, with the place of the flaw. Requests that no handler takes go to `on_request`.
 
     Args:
-        what: The verb: create, read, update, delete or execute. Or an attrs class: the method then
-            takes each create whose value has the keys of this class.
+        what: The verb: create, read, update, delete or execute. Or an attrs class or
+            dataclass: the method then takes each create whose value has the keys of this class.
         path: What the request is about, such as `/todo`; `request` has it as `path`, the message as
             `resource` of its body.
 
@@ -74,13 +74,15 @@ def handles(what: str | type[attrs.AttrsInstance], *, path: str = "") -> Callabl
     """
     if path and not path.startswith("/"):
         raise TypeError(f"a path begins with a slash, such as '/todo', not {path!r}")
-    if isinstance(what, type) and attrs.has(what):
+    if isinstance(what, type) and is_class(what):
         wanted = _Wanted(MessageType.CREATE, path, what)
     elif isinstance(what, str) and what in _VERBS:
         wanted = _Wanted(MessageType(what), path)
     else:
         verbs = ", ".join(sorted(_VERBS))
-        raise TypeError(f"handles takes one of the verbs {verbs}, or an attrs class, not {what!r}")
+        raise TypeError(
+            f"handles takes one of the verbs {verbs}, or an attrs class or dataclass, not {what!r}"
+        )
 
     def mark(method: F) -> F:  # type: ignore[explicit-any] # see F
         method.__dict__.setdefault(_MARK, []).append(wanted)

@@ -1,23 +1,28 @@
-"""Writing, strict reading and schemas of attrs classes as values of messages.
+"""Writing, strict reading and schemas of attrs classes and dataclasses as values of messages.
 
 A value is read strictly: an unknown key, a missing key, and a value of another type are refused,
 and the refusal names the place, such as `value.items[2].title`. Types that JSON does not have, such
 as `datetime`, are texts of one form each.
 """
 
+import dataclasses
+import inspect
 import re
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
-from datetime import date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Annotated,
     Any,
     Final,
+    Generic,
     Literal,
     TypeAlias,
     TypeVar,
@@ -25,12 +30,13 @@ from typing import (
     cast,
     get_args,
     get_origin,
+    get_type_hints,
 )
 from uuid import UUID
 
 import attrs
 from cattrs import Converter
-from cattrs.gen import make_dict_structure_fn, override
+from cattrs.gen import make_dict_structure_fn, make_dict_unstructure_fn, override
 
 from actors.kit.supervision.supervisor import Crash
 from actors.runtime.objects.live_value import to_plain
@@ -38,14 +44,19 @@ from fsm.sync.value.json import NotJsonError
 from specs.errors import BadMessageError
 from specs.json_schema import describe, field_texts
 from specs.jsonvalue import Json, JsonObject
-from specs.schema.field import is_required
-from specs.schema.shape import describe_value
+from specs.limits.protocol import MAX_JSON_TEXT
+from specs.schema.shape import END, describe_value
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 Sendable: TypeAlias = (
     "Mapping[str, Sendable] | Sequence[Sendable] | AbstractSet[Sendable] | attrs.AttrsInstance"
-    " | str | int | float | bool | datetime | date | Decimal | UUID | bytes | None"
+    " | DataclassInstance | Enum | str | int | float | bool | datetime | date | time | timedelta"
+    " | Decimal | UUID | bytes | None"
 )
-"""Input of hyperties: JSON that may contain attrs instances, sets, and values of `TEXTS`."""
+"""Input of hyperties: JSON that may contain instances of attrs classes and dataclasses, sets,
+members of enumerations, and values of `TEXTS`."""
 
 NAMES: Final[Mapping[str, object]] = {
     "Json": object,
@@ -77,20 +88,37 @@ T = TypeVar("T")
 
 
 def plain(value: object) -> object:
-    """Return the JSON value of a live value, an attrs instance, or a value that is sent as text.
+    """Return the JSON value of a live value, an instance, or a value that is sent as text.
 
     Raises:
-        NotJsonError: A date and time has no time zone, or a number is not finite.
+        NotJsonError: A date and time has no time zone, a time of day has one, or a number is not
+            finite.
     """
-    kind = type(value)
-    if attrs.has(kind):
-        written: object = _CONVERTER.unstructure(value)
-        return written
-    if isinstance(value, set | frozenset):
-        # In an order that does not depend on the process.
-        return sorted(value, key=lambda part: repr(plain(part)))
-    form = TEXTS.get(kind)
-    return to_plain(value) if form is None else form.write(value)
+    kind: type = type(value)
+    write = _writer(kind)
+    return to_plain(value) if write is None else write(value)
+
+
+@lru_cache(maxsize=1024)
+def _writer(kind: type) -> Callable[[object], object] | None:
+    """Return what writes values of a type; None: they are JSON, or no value of messages."""
+    if is_class(kind):
+        return _CONVERTER.unstructure
+    if issubclass(kind, set | frozenset):
+        return _write_set
+    if issubclass(kind, Enum):
+        return _write_member
+    return next((TEXTS[base].write for base in kind.__mro__ if base in TEXTS), None)
+
+
+def _write_set(value: object) -> object:
+    # In an order that does not depend on the process.
+    return sorted(cast("AbstractSet[object]", value), key=lambda part: repr(plain(part)))
+
+
+def _write_member(value: object) -> object:
+    word: object = cast("Enum", value).value
+    return word if isinstance(word, str | int) else value
 
 
 def read_value(value: Json, kind: object) -> object:
@@ -121,7 +149,7 @@ def read_as(value: Json, kind: type[T]) -> T:
 
     Args:
         value: The value.
-        kind: An attrs class, or a type of JSON such as `str` or `list[Item]`.
+        kind: An attrs class, a dataclass, or another type of values such as `list[Item]`.
 
     Raises:
         TypeError: No JSON can be read into `kind`.
@@ -154,16 +182,56 @@ class TextForm:
     schema: JsonObject
 
 
-def _write_time(value: object) -> str:
-    time = cast("datetime", value)
-    if time.tzinfo is None:
+def _write_datetime(value: object) -> str:
+    moment = cast("datetime", value)
+    offset = moment.utcoffset()
+    if offset is None:
         raise NotJsonError("", "a datetime needs a time zone, such as datetime.now(UTC)")
-    return time.isoformat()
+    # RFC 3339 has no seconds in an offset; those of local mean times have some.
+    return (
+        moment if offset % timedelta(minutes=1) == _ZERO else moment.astimezone(UTC)
+    ).isoformat()
+
+
+def _write_time(value: object) -> str:
+    if cast("time", value).tzinfo is not None:
+        raise NotJsonError("", "a time of day has no time zone; send a datetime")
+    return cast("time", value).isoformat()
+
+
+def _write_duration(value: object) -> str:
+    length = abs(cast("timedelta", value))
+    minutes, seconds = divmod(length.seconds, 60)
+    hours, minutes = divmod(minutes, 60)
+    fraction = f".{length.microseconds:06}".rstrip("0") if length.microseconds else ""
+    parts = (
+        f"{length.days}D" if length.days else "",
+        "T" if length.seconds or fraction or not length.days else "",
+        f"{hours}H" if hours else "",
+        # RFC 3339 has no seconds after hours without minutes.
+        f"{minutes}M" if minutes or (hours and (seconds or fraction)) else "",
+        f"{seconds}{fraction}S" if seconds or fraction or not length else "",
+    )
+    return ("-P" if length != value else "P") + "".join(parts)
+
+
+def _read_duration(text: str) -> timedelta:
+    """Read a duration that matches `_DURATION`.
+
+    Raises:
+        OverflowError: It has more than 999,999,999 days.
+    """
+    match = _DURATION.fullmatch(text)
+    parts = {key: float(part) for key, part in match.groupdict("0").items()} if match else {}
+    return -timedelta(**parts) if text.startswith("-") else timedelta(**parts)
 
 
 def _write_decimal(value: object) -> str:
-    if not cast("Decimal", value).is_finite():
+    number = cast("Decimal", value)
+    if not number.is_finite():
         raise NotJsonError("", f"{value} is no finite number")
+    if abs(number.adjusted()) > MAX_JSON_TEXT:
+        raise NotJsonError("", f"{number!r:.60} has too many digits")
     return f"{value:f}"
 
 
@@ -171,14 +239,22 @@ def _write_bytes(value: object) -> str:
     return b64encode(cast("bytes", value)).decode()
 
 
+_ZERO: Final = timedelta()
 _DECIMAL: Final = r"-?[0-9]+(\.[0-9]+)?"
+_TIME: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
+_DURATION: Final = re.compile(
+    r"-?P(?=.)((?P<weeks>\d{1,9})W)?((?P<days>\d{1,9})D)?"
+    r"(T(?=.)((?P<hours>\d{1,12})H)?((?P<minutes>\d{1,12})M)?"
+    r"((?P<seconds>\d{1,15}(\.\d+)?)S)?)?",
+    re.ASCII,
+)
 
-TEXTS: Final[Mapping[object, TextForm]] = {
+TEXTS: Final[Mapping[type, TextForm]] = {
     datetime: TextForm(
         "a date and time with a time zone, such as 2026-01-31T12:00:00Z",
-        re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?(Z|[+-]\d\d:\d\d)", re.ASCII),
+        re.compile(rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}T{_TIME}(Z|[+-][0-9]{{2}}:[0-9]{{2}})"),
         datetime.fromisoformat,
-        _write_time,
+        _write_datetime,
         {"format": "date-time"},
     ),
     date: TextForm(
@@ -188,12 +264,27 @@ TEXTS: Final[Mapping[object, TextForm]] = {
         str,
         {"format": "date"},
     ),
+    time: TextForm(
+        "a time of day without a time zone, such as 09:30:00",
+        re.compile(_TIME),
+        time.fromisoformat,
+        _write_time,
+        # The format `time` of JSON Schema needs a time zone.
+        {"pattern": f"^{_TIME}{END}"},
+    ),
+    timedelta: TextForm(
+        "a duration in weeks, days, hours, minutes and seconds, such as P1DT2H30M",
+        _DURATION,
+        _read_duration,
+        _write_duration,
+        {"format": "duration"},
+    ),
     Decimal: TextForm(
         "a text with a decimal number, such as '12.50'",
         re.compile(_DECIMAL),
         Decimal,
         _write_decimal,
-        {"pattern": f"^{_DECIMAL}$"},
+        {"pattern": f"^{_DECIMAL}{END}"},
     ),
     UUID: TextForm(
         "a UUID such as 123e4567-e89b-12d3-a456-426614174000",
@@ -213,13 +304,13 @@ TEXTS: Final[Mapping[object, TextForm]] = {
 """Types of Python that are sent as text, and how."""
 
 
-def _read_text(value: object, kind: object) -> object:
+def _read_text(value: object, kind: type) -> object:
     """Read a value of one of `TEXTS`."""
     form = TEXTS[kind]
     if isinstance(value, str) and form.pattern.fullmatch(value):
         try:
             return form.read(value)
-        except ValueError:
+        except (ValueError, OverflowError):
             pass
     raise TypeError(f"must be {form.word}, not {describe_value(value)}")
 
@@ -325,21 +416,21 @@ def _is_enumeration(kind: object) -> bool:
     return isinstance(kind, type) and issubclass(kind, Enum)
 
 
-def _is_class(kind: object) -> bool:
-    """Return whether a type is an attrs class, or a generic one with its parameters."""
+def is_class(kind: object) -> bool:
+    """Return whether a type is an attrs class or dataclass, or a generic one with parameters."""
     made = get_origin(kind) or kind
-    return isinstance(made, type) and attrs.has(made)
+    return isinstance(made, type) and (attrs.has(made) or dataclasses.is_dataclass(made))
 
 
-def _classes_of(kind: object) -> tuple[type[attrs.AttrsInstance], ...]:
-    """Return the attrs classes of a union of several; empty: a type is no such union."""
+def _classes_of(kind: object) -> tuple[type, ...]:
+    """Return the classes of a union of several; empty: a type is no such union."""
     if get_origin(kind) not in _UNIONS:
         return ()
     classes = tuple(each for each in get_args(kind) if each is not NoneType)
-    return classes if len(classes) > 1 and all(map(_is_class, classes)) else ()
+    return classes if len(classes) > 1 and all(map(is_class, classes)) else ()
 
 
-def _tags_of(kind: object) -> tuple[str, dict[object, type[attrs.AttrsInstance]]]:
+def _tags_of(kind: object) -> tuple[str, dict[object, type]]:
     """Return the key that tells the classes of a union apart, and the class by its value.
 
     The key is a field of all classes, a Literal with other words in each of them.
@@ -349,7 +440,11 @@ def _tags_of(kind: object) -> tuple[str, dict[object, type[attrs.AttrsInstance]]
     """
     classes = _classes_of(kind)
     words = [
-        {key: _members(field) for key, field in _fields_of(each).items() if _is_enumeration(field)}
+        {
+            field.key: _members(field.kind)
+            for field in _fields_of(each)
+            if _is_enumeration(field.kind)
+        }
         for each in classes
     ]
     for key in words[0]:
@@ -366,20 +461,89 @@ def _tags_of(kind: object) -> tuple[str, dict[object, type[attrs.AttrsInstance]]
     raise TypeError(f"{names} need a field of the type Literal, with other words in each of them")
 
 
-def _fields_of(kind: Any) -> dict[str, object]:  # type: ignore[explicit-any] # a class
-    """Return the types of the keys of an attrs class; a generic class has its parameters.
+@attrs.frozen
+class _Field:
+    """A field of an attrs class or of a dataclass, as objects of JSON have it.
+
+    Attributes:
+        name: Name of the attribute.
+        key: Key in the object.
+        kind: Its annotation.
+        is_required: Whether the object must have the key.
+    """
+
+    name: str
+    key: str
+    kind: object
+    is_required: bool
+
+
+def _raw_fields(made: Any) -> list[_Field]:  # type: ignore[explicit-any] # a class
+    """Return the fields that the constructor takes; their annotations may be texts."""
+    if attrs.has(made):
+        return [
+            _Field(
+                field.name, field.alias or field.name, field.type, field.default is attrs.NOTHING
+            )
+            for field in attrs.fields(made)
+            if field.init
+        ]
+    return [
+        _Field(
+            field.name,
+            field.name,
+            field.type,
+            field.default is field.default_factory is dataclasses.MISSING,
+        )
+        for field in dataclasses.fields(made)
+        if field.init
+    ]
+
+
+def _fields_of(kind: Any) -> list[_Field]:  # type: ignore[explicit-any] # a class
+    """Return the fields of a class with their types; a generic class has its parameters.
+
+    Raises:
+        NameError: An annotation names nothing.
+        TypeError: A type variable has two meanings.
+    """
+    made = get_origin(kind) or kind
+    given = _variables_of(kind)
+    _resolve_types(made)
+    return [
+        attrs.evolve(field, kind=_with_parameters(field.kind, given)) for field in _raw_fields(made)
+    ]
+
+
+def _resolve_types(made: Any) -> None:  # type: ignore[explicit-any] # a class
+    """Evaluate the annotations of a class that are texts, in the class itself as attrs does.
 
     Raises:
         NameError: An annotation names nothing.
     """
+    if attrs.has(made):
+        attrs.resolve_types(made, localns=dict(NAMES))
+    elif any(isinstance(field.type, str) for field in dataclasses.fields(made)):
+        types = get_type_hints(made, localns=dict(NAMES), include_extras=True)
+        for field in dataclasses.fields(made):
+            field.type = types[field.name]
+
+
+def _variables_of(kind: Any) -> dict[object, object]:  # type: ignore[explicit-any] # a class
+    """Return the types of the type variables of a class and of its base classes.
+
+    Raises:
+        TypeError: A type variable has two meanings.
+    """
     made = get_origin(kind) or kind
-    attrs.resolve_types(made, localns=dict(NAMES))
     given = dict(zip(getattr(made, "__parameters__", ()), get_args(kind), strict=False))
-    return {
-        field.alias or field.name: _with_parameters(field.type, given)
-        for field in attrs.fields(made)
-        if field.init
-    }
+    for base in vars(made).get("__orig_bases__", made.__bases__):
+        if base in (object, Generic) or get_origin(base) is Generic:
+            continue
+        for variable, meaning in _variables_of(_with_parameters(base, given)).items():
+            if given.setdefault(variable, meaning) != meaning:
+                raise TypeError(f"{variable} has two meanings in {made.__name__}")
+    return given
 
 
 def _with_parameters(kind: Any, given: Mapping[object, object]) -> object:  # type: ignore[explicit-any] # an annotation
@@ -392,28 +556,24 @@ def _with_parameters(kind: Any, given: Mapping[object, object]) -> object:  # ty
     return kind[tuple(given.get(each, each) for each in parameters)]
 
 
-def keys_of(kind: type[attrs.AttrsInstance]) -> tuple[frozenset[str], frozenset[str]]:
+def keys_of(kind: type) -> tuple[frozenset[str], frozenset[str]]:
     """Return the required keys of an object of a class, and all its permitted keys.
 
     Args:
         kind: The class.
     """
-    names = {
-        field.alias or field.name: is_required(field)
-        for field in attrs.fields(get_origin(kind) or kind)
-        if field.init
-    }
-    return frozenset(name for name, needed in names.items() if needed), frozenset(names)
+    fields = _raw_fields(get_origin(kind) or kind)
+    needed = frozenset(field.key for field in fields if field.is_required)
+    return needed, frozenset(field.key for field in fields)
 
 
-def _make_object(kind: type[attrs.AttrsInstance], converter: Converter) -> _Hook:
+def _make_object(kind: type, converter: Converter) -> _Hook:
     needed, known = keys_of(kind)
     places = {
-        field.name: override(struct_hook=_make_field(field.alias or field.name, converter))
-        for field in attrs.fields(get_origin(kind) or kind)
-        if field.init
+        field.name: override(struct_hook=_make_field(field, converter))
+        for field in _fields_of(kind)
     }
-    inner = make_dict_structure_fn(
+    inner: _Hook = make_dict_structure_fn(
         kind,
         converter,
         _cattrs_use_alias=True,
@@ -429,6 +589,12 @@ def _make_object(kind: type[attrs.AttrsInstance], converter: Converter) -> _Hook
     return read
 
 
+def _make_writer(kind: Any, converter: Converter) -> Callable[[Any], object]:  # type: ignore[explicit-any] # see _Hook
+    # cattrs would evaluate the annotations without `NAMES`, and for good.
+    _resolve_types(get_origin(kind) or kind)
+    return make_dict_unstructure_fn(kind, converter, _cattrs_use_alias=True)
+
+
 def _missing(keys: frozenset[str]) -> Iterator[str]:
     for key in sorted(keys)[:_MOST_KEYS]:
         yield f".{key}: it is missing"
@@ -440,10 +606,10 @@ def _unknown(keys: set[str]) -> Iterator[str]:
         yield f": the key {some}{' and others' if len(keys) > _MOST_KEYS else ''} is unknown"
 
 
-def _make_field(name: str, converter: Converter) -> _Hook:
-    def read(value: object, kind: object) -> object:
-        with _place(f".{name}"):
-            return converter.structure(value, kind)  # type: ignore[arg-type] # an annotation
+def _make_field(field: _Field, converter: Converter) -> _Hook:
+    def read(value: object, _: object) -> object:
+        with _place(f".{field.key}"):
+            return converter.structure(value, field.kind)  # type: ignore[arg-type] # an annotation
 
     return read
 
@@ -527,10 +693,10 @@ def _converter() -> Converter:
         made.register_structure_hook(kind, _make_plain(kind, word))
     made.register_structure_hook_func(lambda kind: kind in ANY_JSON, lambda value, _: value)
     made.register_structure_hook_func(_is_enumeration, _read_word)
-    for sent_as_text in (datetime, date, Decimal, UUID, bytes):
+    for sent_as_text in TEXTS:
         made.register_structure_hook(sent_as_text, _read_text)
     for is_such, make, kinds, word in (
-        (_is_class, _make_object, (dict,), "an object"),
+        (is_class, _make_object, (dict,), "an object"),
         (_is_generic(list), _make_list, (list, tuple), "a list"),
         (_is_generic(tuple), _make_list, (list, tuple), "a list"),
         (_is_generic(dict), _make_mapping, (dict,), "an object"),
@@ -539,6 +705,7 @@ def _converter() -> Converter:
     ):
         made.register_structure_hook_factory(is_such, _check_kind(make, kinds, word))
     made.register_structure_hook_factory(lambda kind: bool(_classes_of(kind)), _make_union)
+    made.register_unstructure_hook_factory(is_class, _make_writer)
     return made
 
 
@@ -583,6 +750,8 @@ class Shapes:
         origin, args = get_origin(kind), get_args(kind)
         if origin in (list, set, frozenset) or (origin is tuple and args[1:] == (...,)):
             unique: JsonObject = {} if origin in (list, tuple) else {"uniqueItems": True}
+            if unique and not _is_hashable(args[0]):
+                raise TypeError(f"{where}: {_name_of(args[0])} is not hashable: no set can have it")
             return {"type": "array", "items": self.schema(args[0], where), **unique}
         if origin is dict and args[0] is str:
             return {"type": "object", "additionalProperties": self.schema(args[1], where)}
@@ -593,16 +762,16 @@ class Shapes:
             return {"enum": [word for word in _members(kind) if isinstance(word, str | int)]}
         if isinstance(kind, type) and kind in _TYPES:
             return {"type": _TYPES[kind]}
-        if kind in TEXTS:
+        if isinstance(kind, type) and kind in TEXTS:
             return {"type": "string", **TEXTS[kind].schema}
-        if _is_class(kind):
+        if is_class(kind):
             return self._class(kind, where)
         name = getattr(kind, "__name__", repr(kind))
         raise TypeError(
             f"{where}: no JSON is read into {name}; a value is text, bool, int, float, None, Json, "
-            "datetime, date, Decimal, UUID, bytes, an attrs class, an Enum or Literal, or a list, "
-            "tuple[..., ...], set, frozenset, dict[str, ...] or '... | None' of these, or a union "
-            "of attrs classes"
+            "datetime, date, time, timedelta, Decimal, UUID, bytes, an attrs class, a dataclass, "
+            "an Enum or Literal, or a list, tuple[..., ...], set, frozenset, dict[str, ...] or "
+            "'... | None' of these, or a union of classes"
         )
 
     def _union(self, kind: object, where: str) -> JsonObject:
@@ -613,16 +782,16 @@ class Shapes:
         if not _classes_of(kind):
             return self._simple(kind, where)
         try:
-            _tags_of(kind)
-        except TypeError as exc:
+            key, _ = _tags_of(kind)
+        except (NameError, TypeError) as exc:
             raise TypeError(f"{where}: {exc}") from exc
         schemas: list[Json] = [self.schema(part, where) for part in parts]
-        return {"oneOf": schemas}
+        return {"oneOf": schemas, "required": [key]}
 
     def _class(self, kind: object, where: str) -> JsonObject:
         name = _name_of(kind)
         if self._kinds.setdefault(name, kind) != kind:
-            raise TypeError(f"{where}: two attrs classes have the name {name}")
+            raise TypeError(f"{where}: two classes have the name {name}")
         if name not in self.defs:
             self.defs[name] = {}  # a class may have parts of its own kind
             self.defs[name] = self._object(kind, where)
@@ -631,22 +800,22 @@ class Shapes:
     def _object(self, kind: object, where: str) -> JsonObject:
         name = _name_of(kind)
         try:
-            types = _fields_of(kind)
-        except NameError as exc:
+            fields = _fields_of(kind)
+        except (NameError, TypeError) as exc:
             raise TypeError(f"{where}: an annotation of {name}: {exc}") from exc
-        made = cast("type[attrs.AttrsInstance]", get_origin(kind) or kind)
+        made = cast("type", get_origin(kind) or kind)
+        _check_constructor(made, {field.key for field in fields}, where)
         texts = field_texts(made)
-        fields = [field for field in attrs.fields(made) if field.init]
         properties: JsonObject = {}
         for field in fields:
-            key, at = field.alias or field.name, f"{where}: {name}.{field.name}"
-            properties[key] = {**self.schema(types[key], at), **texts.get(field.name, {})}
-        required: list[Json] = [
-            field.alias or field.name for field in fields if field.default is attrs.NOTHING
-        ]
+            at = f"{where}: {name}.{field.name}"
+            properties[field.key] = {**self.schema(field.kind, at), **texts.get(field.name, {})}
+        required: list[Json] = [field.key for field in fields if field.is_required]
+        # Python writes the docstring of a dataclass that has none.
+        has_text = not (made.__doc__ or "").startswith(f"{made.__name__}(")
         return {
             "title": name,
-            "description": describe(made),
+            "description": describe(made) if has_text else "",
             "type": "object",
             "properties": properties,
             **({"required": required} if required else {}),
@@ -654,10 +823,31 @@ class Shapes:
         }
 
 
+def _check_constructor(made: type, keys: set[str], where: str) -> None:
+    """Refuse a class whose constructor needs more than its fields, such as an `InitVar`."""
+    for parameter in inspect.signature(made).parameters.values():
+        is_needed = parameter.default is parameter.empty and parameter.kind in (
+            parameter.POSITIONAL_OR_KEYWORD,
+            parameter.KEYWORD_ONLY,
+        )
+        if is_needed and parameter.name not in keys:
+            raise TypeError(f"{where}: {made.__name__} needs {parameter.name}, which is no field")
+
+
+def _is_hashable(kind: object) -> bool:
+    origin = get_origin(kind)
+    if kind in ANY_JSON or getattr(origin or kind, "__hash__", None) is None:
+        return False
+    parts = () if origin is Literal or is_class(kind) else get_args(kind)
+    return all(part is ... or _is_hashable(part) for part in parts)
+
+
 def _name_of(kind: object) -> str:
-    """Return the name of an attrs class in a schema, such as `Page_Order` for `Page[Order]`."""
-    parts = [get_origin(kind) or kind, *get_args(kind)]
-    return "_".join(getattr(each, "__name__", "") or _name_of(each) for each in parts)
+    """Return the name of a type in a schema, such as `Page_list_Order` for `Page[list[Order]]`."""
+    if get_origin(kind) is not None:
+        return "_".join(map(_name_of, (get_origin(kind), *get_args(kind))))
+    name = kind.__name__ if isinstance(kind, type) else getattr(kind, "_name", None) or str(kind)
+    return re.sub(r"\W+", "_", name)
 
 
 _TYPES: Final[Mapping[type, str]] = {

@@ -17,7 +17,7 @@ LARGEST = 1_048_576
 class Colour(Enum):
     """What JSON does not know."""
 
-    RED = "red"
+    RED = 1 + 1j
 
 
 def nested(depth):
