@@ -49,6 +49,13 @@ class Outcome(StrEnum):
     TIMEOUT = "timeout"
 
 
+class KeptFile(StrEnum):
+    """Files that a node keeps, and that it counts failed writes of."""
+
+    REGISTRY = "registry"
+    STATE = "state"
+
+
 class Measured(StrEnum):
     """Name of a metric, with the names of its labels and its description.
 
@@ -78,6 +85,7 @@ class Tally(Measured):
     HANDSHAKES_REFUSED = "handshakes_refused", ("reason",), "Connections that the listener refused."
     SESSIONS_ENDED = "sessions_ended", ("state",), "Sessions that ended."
     LOGINS = "logins", ("outcome",), "Logins at the node."
+    WRITES_FAILED = "file_write_failures", ("file",), "Attempts to write a file that failed."
     STUBS_OPENED = "foreign_stubs_opened", (), "Foreign stubs that were started."
     STUBS_GONE = "foreign_stubs_gone", (), "Foreign stubs that have ended."
     VIEWERS = "dashboard_viewers_ended", ("reason",), "Viewers of the dashboard that ended."

@@ -16,7 +16,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.back_ends.requests import Asked, answer_body, read_request
-from actors.kit.counters import Gauge, Timing
+from actors.kit.counters import Gauge, KeptFile, Tally, Timing
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
 from actors.node.errors import RegistryFileError
@@ -346,6 +346,7 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         if self._retry_at is None:
             _log.error("registry file cannot be written", path=str(error.where), why=error.reason)
         self._retry_at = trio.current_time() + STORE_RETRY
+        self._trace.counters.count(Tally.WRITES_FAILED, KeptFile.REGISTRY)
 
     async def _write(self, write: Callable[[], Awaitable[None]]) -> RegistryFileError | None:
         """Write to the file; return the error if nothing was committed, else None."""

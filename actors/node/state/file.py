@@ -17,7 +17,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters, Timing
+from actors.kit.counters import Counters, KeptFile, Tally, Timing
 from actors.kit.database import DatabaseFile, DatabaseForm
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor
@@ -320,6 +320,7 @@ class StateWriter(Actor[Never]):
             if math.isinf(self._retry_at):
                 _log.error("state file cannot be written", path=str(exc.where), why=exc.reason)
             self._retry_at = trio.current_time() + STORE_RETRY
+            self._counters.count(Tally.WRITES_FAILED, KeptFile.STATE)
             return
         if math.isfinite(self._retry_at):
             _log.warning("state file is written again")

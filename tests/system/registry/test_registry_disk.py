@@ -1,5 +1,6 @@
 """A disk that is full under a running node: a process, a system's limit, real sockets (R13)."""
 
+import re
 import resource
 
 import pytest
@@ -7,6 +8,7 @@ import trio
 
 from tests.support.node.node_peer import DOMAIN, RA, RB, Peer
 from tests.support.node.node_process import UNHURRIED, node_process
+from tests.support.node.web import get
 from tests.support.trace.records import create, read, record, registered, update
 from transports.link import Kind
 from transports.system import open_system_network
@@ -16,9 +18,9 @@ pytestmark = pytest.mark.timeout(240)
 UNLIMITED = resource.RLIM_INFINITY
 
 
-def fill_disk(node, file):
-    """Let the node's files not grow any more."""
-    size = max(one.stat().st_size for one in file.parent.iterdir())
+def fill_disk(node, files):
+    """Let the node's files not grow beyond the largest of some any more."""
+    size = max(file.stat().st_size for file in files)
     resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (size, UNLIMITED))
 
 
@@ -26,9 +28,9 @@ def free_disk(node):
     resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (UNLIMITED, UNLIMITED))
 
 
-def started(tmp_path, file):
+def started(tmp_path, file, *more):
     options = ("--domain", DOMAIN, "--registry", str(file), "--allow-legacy", *UNHURRIED)
-    return node_process(tmp_path / "node.log", *options)
+    return node_process(tmp_path / "node.log", *options, *more)
 
 
 async def came(network, node, runtime):
@@ -57,7 +59,7 @@ async def test_a_full_disk_refuses_only_changes_and_only_until_there_is_space(tm
             ra, rb = await came(network, node, RA), await came(network, node, RB)
             kept = [await registered(rb, name="x" * 8000) for _ in range(30)]
             urls = await rb.allocate(number=200)
-            fill_disk(node, file)
+            fill_disk(node, file.parent.iterdir())
             late = await refused(rb, urls)
             assert (await create(rb, record(late[0]))).code == 503
             assert (await update(rb, kept[0], value={"status": "disconnected"})).code == 503
@@ -76,6 +78,31 @@ async def test_a_full_disk_refuses_only_changes_and_only_until_there_is_space(tm
     assert log.count("registry file is written again") == 1
     assert node.complaints == []
     await check(tmp_path, file, [*kept, *urls[: len(urls) - len(late)], late[0]], late[1])
+
+
+async def test_failed_writes_of_each_file_are_counted(tmp_path):
+    """Alerts of the operator ask for these counters."""
+    (tmp_path / "registry").mkdir()
+    file = tmp_path / "registry" / "r.sqlite"
+    with started(tmp_path, file, "--http", "127.0.0.1:0") as node:
+        async with open_system_network() as network:
+            ra = await came(network, node, RA)
+            assert await failures(node) == {}
+            fill_disk(node, [file.with_name("r.sqlite-state-wal")])
+            await refused(ra, await ra.allocate(number=200))
+            with trio.fail_after(60):
+                number = 0
+                while (await failures(node)).keys() != {"registry", "state"}:
+                    number += 1
+                    with trio.move_on_after(2):
+                        await came(network, node, f"{RA}-{number}")
+            free_disk(node)
+
+
+async def failures(node):
+    text = (await get(f"{node.ready['http_url']}/metrics")).text
+    counted = re.findall(r'\nprotofly_file_write_failures_total\{file="(\w+)"\} (.+)', text)
+    return {file: float(count) for file, count in counted}
 
 
 async def check(tmp_path, file, there, missing):
