@@ -1,13 +1,14 @@
 """The command `python -m actors`, also installed as `protofly`."""
 
 import sys
+from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
 import click
 
 from actors.cli.config_file import enter
-from actors.cli.group import SETTINGS, CommandGroup
+from actors.cli.group import SETTINGS, CommandGroup, echo
 
 
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: object) -> None:
@@ -21,7 +22,34 @@ def _show_version(ctx: click.Context, _: click.Parameter, wanted: object) -> Non
     ctx.exit()
 
 
+def _help_of(command: click.Command, ctx: click.Context) -> Iterator[str]:
+    """Yield the help of a command, and of all commands below it."""
+    yield command.get_help(ctx)
+    if isinstance(command, click.Group):
+        for name in command.list_commands(ctx):
+            below = command.get_command(ctx, name)
+            if below is not None:
+                inner = click.Context(below, ctx, name, **below.context_settings)
+                yield from _help_of(below, inner)
+
+
+def _show_all_help(ctx: click.Context, _: click.Parameter, wanted: object) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    for text in _help_of(ctx.command, ctx):
+        echo(*text.splitlines(), "")
+    ctx.exit()
+
+
 @click.group(cls=CommandGroup, context_settings=SETTINGS)
+@click.option(
+    "--help-all",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_all_help,
+    help="Show the help of all commands and exit.",
+)
 @click.option(
     "--version",
     is_flag=True,

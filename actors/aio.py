@@ -15,7 +15,7 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import partial
-from typing import Final, Generic, TypeVar, TypeVarTuple, final
+from typing import Final, Generic, TypeVar, TypeVarTuple, cast, final
 
 import trio
 from typing_extensions import override
@@ -449,9 +449,10 @@ class Runtime:
 
     async def _own_caller(self) -> Hyperty:
         """Return the hyperty in whose name the runtime sends; it is deployed at the first call."""
-        if self._caller is None or (self._caller.done() and self._caller.exception()):
+        known = self._caller
+        if known is None or (known.done() and (known.cancelled() or known.exception())):
             self._caller = asyncio.create_task(self.thread.run(self._deploy_caller))
-        return await asyncio.shield(self._caller)
+        return await asyncio.shield(cast("asyncio.Task[Hyperty]", self._caller))
 
     async def _deploy_caller(self) -> Hyperty:
         caller = _Served(self.thread, None, None)

@@ -208,6 +208,8 @@ export interface RuntimeOptions {
   p2p?: boolean | P2pOptions;
   /** Permits ws: to another machine; false. */
   insecure?: boolean;
+  /** Called when the node has ended the session for good. */
+  onEnd?: (reason: string) => unknown;
   connect?: (url: string, protocol: string) => Socket;
   clock?: Clock;
 }
@@ -314,6 +316,8 @@ export class Runtime {
   get session(): string | null;
   /** State of the connection to the node. */
   get state(): string;
+  /** Why the node has ended the session for good; null: it has not. */
+  get endReason(): string | null;
   get hyperties(): Deployed[];
   /** The direct links. */
   get p2p(): DirectLink[];

@@ -1,6 +1,7 @@
 """Logging for operators; log lines never contain message bodies or tokens."""
 
 import logging
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping
@@ -201,7 +202,9 @@ def configure_log(
     """
     out = sys.stderr if stream is None else stream
     if style is Style.AUTO:
-        style = Style.CONSOLE if out.isatty() else Style.TEXT
+        # See https://no-color.org: any text but an empty one.
+        is_coloured = out.isatty() and not os.environ.get("NO_COLOR")
+        style = Style.CONSOLE if is_coloured else Style.TEXT
     writer = _Writer(stream)
     writer.setFormatter(_Lines(style))
     root = logging.getLogger(_ROOT)

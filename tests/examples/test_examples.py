@@ -78,6 +78,12 @@ HOSTED = """\
 200 403 a guest only answers
 """
 
+PRESENCE = """\
+alice sees {'alice': 'here', 'bob': 'here'}
+alice sees {'alice': 'here', 'bob': 'at lunch'}
+alice sees {'alice': 'here'}
+"""
+
 SENSOR = [
     "display: 19.5 degrees to begin with",
     "display: 24.0 degrees (version 6)",
@@ -96,6 +102,7 @@ def complaints(done):
     ("program", "said"),
     [
         ("hello.py", HELLO),
+        ("presence.py", PRESENCE),
         ("fastapi_service.py", '{"answer":"Hello, Alice!"}\nevents: 3 3\n'),
         ("typed_orders.py", ORDERS),
         ("write_a_policy/shop.py", POLICY),
@@ -131,6 +138,16 @@ def test_the_chat_goes_on_between_two_domains():
     assert sorted(done.stdout.splitlines()) == sorted(CHAT.splitlines()), done.stderr
     bob = [line for line in done.stdout.splitlines() if line.startswith("bob")]
     assert bob == [line for line in CHAT.splitlines() if line.startswith("bob")]
+    assert (complaints(done), done.returncode) == ([], 0)
+
+
+@pytest.mark.timeout(240)
+def test_every_job_of_the_pool_is_done_by_one_that_takes_it():
+    done = run_warm(EXAMPLES / "worker_pool.py")
+    # Which worker is free first is not fixed.
+    *refused, last = done.stdout.splitlines()
+    assert last == f"done: {[n * n for n in range(12)]}", done.stderr
+    assert all(re.fullmatch(r"job (\d+): not \1", line) for line in refused)
     assert (complaints(done), done.returncode) == ([], 0)
 
 

@@ -1,6 +1,7 @@
 """`python -m actors report`, `observe` and `send`: data objects and events from a shell."""
 
 import os
+import re
 from contextlib import contextmanager
 
 import orjson
@@ -124,6 +125,13 @@ def test_a_shell_completes_commands_and_options(shell):
         "COMP_CWORD": "2",
     }
     assert typed(env=env).out == ["plain,--once"]
+
+
+def test_one_page_explains_all_commands():
+    page = "\n".join(typed("--help-all").out)
+    usages = re.findall(r"^Usage: (protofly.*?) \[OPTIONS\]", page, re.MULTILINE)
+    assert {"protofly", "protofly observe", "protofly stub sign", "protofly fsm draw"} <= {*usages}
+    assert len(usages) == len(set(usages)) > 30
 
 
 @pytest.mark.parametrize("words", [("-h",), ("node", "-h"), ("stub", "sign", "-h")])

@@ -50,12 +50,15 @@ def test_json_is_one_object_a_line():
     assert "ValueError: 5" in crashed["exception"]
 
 
-def test_a_terminal_gets_colours_by_itself():
+@pytest.mark.parametrize(("no_color", "are_there"), [("", True), ("1", False)])
+def test_a_terminal_gets_colours_unless_its_user_wants_none(no_color, are_there, monkeypatch):
+    monkeypatch.setenv("NO_COLOR", no_color)
     stream = Terminal()
     configure_log(Level.INFO, Style.AUTO, stream)
     LOG.info("told")
 
-    assert "\x1b[" in stream.getvalue()
+    assert "told" in stream.getvalue()
+    assert ("\x1b[" in stream.getvalue()) is are_there
 
 
 def test_a_closed_stream_ends_no_caller():
