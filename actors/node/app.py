@@ -1,4 +1,4 @@
-"""Compose a message node: make its parts and start them in order."""
+"""Build and run a message node: open its files, make its components, and start them in order."""
 
 import itertools
 from collections import Counter
@@ -74,7 +74,7 @@ PLAIN: Final = "/stub/connect"
 """URL path for plain reTHINK stubs."""
 
 SESSION: Final = "/ws"
-"""URL path for reTHINK stubs with a session handshake."""
+"""URL path for reTHINK stubs that open a session by upstream's handshake."""
 
 _MINT_KEY: Final = 32
 """Bytes of the secret by which a node recognises the addresses that it allocated."""
@@ -83,7 +83,7 @@ _log = get_logger("actors.node")
 
 
 def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:
-    """Make a key of the domain that lasts until the process ends."""
+    """Return a new signing key for the domain, which is lost when the process ends."""
     key = make_domain_key(entropy(SEED_BYTES))
     _log.info("domain key made", kid=key.name, why="none was configured")
     return (key,)
@@ -91,7 +91,7 @@ def _fresh_keys(entropy: Callable[[int], bytes]) -> tuple[SigningKey, ...]:
 
 @attrs.define(eq=False, kw_only=True)
 class MessageNode(NodeHost):
-    """Run a message node: hold its parts and start them.
+    """Message node while it runs: holds its components and starts them.
 
     Attributes:
         file: Records of the domain registry.
@@ -116,9 +116,9 @@ class MessageNode(NodeHost):
     http_url: str | None = None
 
     async def start_parts(self, listeners: tuple[Listener, ...]) -> None:
-        """Start the parts in order; the crash of a part also restarts the parts after it.
+        """Start the components in order; a component that crashes is restarted with those after it.
 
-        If cancelled, parts that have started go on.
+        If cancelled, components that have started keep running.
 
         Args:
             listeners: Open listeners.
@@ -177,7 +177,7 @@ class MessageNode(NodeHost):
         return self.bus
 
     async def _resume(self, exchange: Exchange) -> None:
-        """Restore the stored sessions and names."""
+        """Restore the sessions and runtime names that the state file holds."""
         if self.state is not None:
             stored = await trio.to_thread.run_sync(self.state.load)
             resume(exchange, stored, await trio.to_thread.run_sync(self.file.load))
@@ -215,7 +215,7 @@ class MessageNode(NodeHost):
 def _make_message_node(
     config: NodeConfig, network: Network, tracer: Tracer, files: "Files", bounds: Bounds
 ) -> MessageNode:
-    """Make a node from its configuration, without starting any part."""
+    """Make a node from its configuration, without starting any component."""
     counters = bounds.counters
     if config.monitor:
         # Most processes judge nothing, and the claims take a while to import.
@@ -251,7 +251,7 @@ def _make_message_node(
 
 
 def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "Board":
-    """Make the board of the dashboard; only a node that serves HTTP has one."""
+    """Make the data source of the dashboard; only a node that serves HTTP has a dashboard."""
     from actors.node.dashboard.board import Board  # noqa: PLC0415
     from actors.node.dashboard.tap import Tap  # noqa: PLC0415
     from fsm.dashboard.fleet import Fleet, Watched  # noqa: PLC0415
@@ -262,7 +262,7 @@ def _board(domain: str, tracer: Tracer, files: "Files", counters: Counters) -> "
 
 
 def _list_endpoints(config: NodeConfig) -> list[str]:
-    """Return the addresses of the optional parts that this node has."""
+    """Return the addresses of the optional components that this configuration turns on."""
     identities = [] if config.login is None else [identity_manager(config.domain)]
     policies = [] if config.judged_by is None else [policy_manager(config.domain)]
     return [*identities, *policies, *connector_addresses(config.back_ends, config.domain)]
@@ -301,15 +301,15 @@ class Node:
 
     @property
     def monitor_violations(self) -> int:
-        """Number of steps that no state machine allows; log and trace list each of them."""
+        """Number of state machine transitions that no table allows; the log lists each of them."""
         return self.counters.monitor_violations
 
     def drops(self) -> DropLedger:
-        """Return how many messages were dropped, by reason, and the last of them."""
+        """Return how many messages were dropped, by reason, and the most recent of them."""
         return self.counters.ledger()
 
     async def sessions(self) -> tuple[SessionView, ...]:
-        """Return the present sessions, with the state of each.
+        """Return the current sessions, with the state of each.
 
         If cancelled, nothing has changed.
 
@@ -340,7 +340,7 @@ class Node:
 
 @asynccontextmanager
 async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> AsyncIterator[Node]:
-    """Run a message node while the context is open; drain it when the context is left.
+    """Run a message node while the context is open; close its sessions when the context is left.
 
     Args:
         config: Configuration of the node.
@@ -379,7 +379,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
 async def _serving(
     node: MessageNode, listener: Listener, sources: "OpenListener"
 ) -> AsyncIterator[Node]:
-    """Run the parts behind a listener; at the end, close the listener and the sessions."""
+    """Run the components of a node; at the end, close the listener, the links and the sessions."""
     rest = RestLinks(node.bounds.gate) if _has_rest(node.config) else None
     async with (
         _open_group(node),
@@ -407,7 +407,7 @@ async def _serving(
 
 @asynccontextmanager
 async def _login(node: MessageNode) -> AsyncIterator[None]:
-    """Open the identity provider if runtimes can log in; used tokens outlive a connector."""
+    """Open the identity provider of a node with logins; used tokens are kept in engine or file."""
     login = node.config.login
     if login is None:
         yield
@@ -450,7 +450,7 @@ async def _open_group(node: MessageNode) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def _http(node: MessageNode, rest: RestLinks | None) -> AsyncIterator[None]:
-    """Serve health, metrics and sessions over HTTP while the parts start, run and stop."""
+    """Serve health, metrics and sessions over HTTP while the components start, run and stop."""
     config, shared = node.config.http, node.shared
     if config is None:
         yield
@@ -520,14 +520,14 @@ def _has_rest(config: NodeConfig) -> bool:
 
 
 def _paths(config: NodeConfig) -> dict[str, str | None]:
-    """Return the URL paths to which links connect, with the WebSocket subprotocol of each."""
+    """Return the URL paths at which links are accepted, each with its WebSocket subprotocol."""
     plain: dict[str, str | None] = {PLAIN: None, SESSION: None} if config.allow_legacy else {}
     return {LINK: PROTOFLY_V1, **plain}
 
 
 @attrs.frozen
 class Files:
-    """The open files whose contents outlive the node."""
+    """Open files of a node: records of the registry and, if configured, the sessions."""
 
     records: RecordFile
     state: StateFile | None = None
@@ -547,6 +547,6 @@ def _files(config: NodeConfig) -> Iterator[Files]:
 
 
 async def _drain(bus: ActorRef[BusMessage]) -> None:
-    """Close every session, and mark its registry records as disconnected."""
+    """Close every session, and mark the runtime's registry records as disconnected."""
     with suppress(ActorStoppedError):
         await bus.ask(lambda done: lambda node: node.drain(done))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @final
 @attrs.frozen
 class Endpoint:
-    """The node of a foreign domain.
+    """Address of the message node of another domain, and the login for it.
 
     Attributes:
         url: The only URL that is dialled, such as ws://127.0.0.1:4123/link.
@@ -48,7 +48,7 @@ class Endpoint:
 @final
 @attrs.frozen
 class ForeignPlan:
-    """The routes to other domains.
+    """Configuration of the routes to other domains: nodes, catalogues and logins.
 
     Attributes:
         domains: By name; may be filled while the node runs.
@@ -65,7 +65,7 @@ class ForeignPlan:
     idle: float = STUB_IDLE
 
     def with_clock(self, offset: float) -> "ForeignPlan":
-        """Return the plan with the clock by which descriptors expire.
+        """Return a copy of the plan with a clock that tells when catalogue descriptors expire.
 
         Args:
             offset: Seconds from the Trio clock to the epoch.
@@ -85,7 +85,7 @@ class ForeignPlan:
 
 @attrs.frozen
 class _Others(Container[str]):
-    """All domains but one."""
+    """Set of all domain names except the node's own."""
 
     own: str
 
@@ -99,11 +99,11 @@ def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:
 
 
 NOWHERE: Final = ForeignPlan(MappingProxyType({}), _no_room)
-"""The plan without routes to other domains."""
+"""The configuration of a node that reaches no other domain."""
 
 
 OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
-"""Schemes of the data objects with built-in schemas (ADR-02, C-48)."""
+"""Address schemes of the data objects with built-in schemas (ADR-02, C-48)."""
 
 
 @final
@@ -191,7 +191,7 @@ class NodeConfig:
 
     @property
     def own_files(self) -> tuple[str, ...]:
-        """Names of the configured files whose contents an engine would keep, as fields name them.
+        """Names of the fields that configure files whose contents an engine would keep instead.
 
         Nodes do not see each other's files: with several nodes, a login token could open a session
         at each of them.
@@ -207,7 +207,7 @@ class NodeConfig:
 
     @property
     def judged_by(self) -> PolicyConfig | None:
-        """The policies of the node; None: `policy` decides.
+        """The policy files that judge messages; None: the field `policy` decides.
 
         A node that shares an engine has the policies of its domain, unless the program sets
         `policy`.

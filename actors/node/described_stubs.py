@@ -1,8 +1,8 @@
-"""Find the stubs of other domains by the descriptors in their catalogues (MN-19, CAT-03, S16).
+"""Find the stubs for other domains by the descriptors in their catalogues (MN-19, CAT-03, S16).
 
-Each deployment fetches, verifies and judges the descriptor, so the next deployment uses a newer
-version. A profile names the stub that ships with the node, `websocket`. The code of a package runs
-in a sandbox process, like that stub.
+The descriptor is fetched, verified and judged for each deployment, so that a new version is used at
+the next deployment. A profile names a stub that ships with the node (`websocket`). A package
+contains code of the domain. Both run in a sandbox process.
 """
 
 import attrs
@@ -22,7 +22,7 @@ from transports.link import Network
 
 @attrs.frozen
 class ForeignStub:
-    """A stub that passed all checks and may be deployed.
+    """Stub for another domain that passed all checks: endpoints, network and code.
 
     Attributes:
         endpoints: The only addresses that the stub may dial.
@@ -40,7 +40,7 @@ class ForeignStub:
 
 
 class DescribedStubs:
-    """Fetch stubs of other domains for a node.
+    """Find and verify the stubs for other domains by their catalogues.
 
     Args:
         access: Catalogues and trusted signers.
@@ -48,14 +48,16 @@ class DescribedStubs:
 
     def __init__(self, access: CatalogueAccess) -> None:
         machines = frozenset(fingerprints(MACHINES.values()))
-        # One stub ships with a node.
+        # The node can run one stub of its own.
         here = Here(frozenset({"websocket"}), machines, frozenset(Level))
         self._client = CatalogueClient(
             access.places, access.trust, here, access.store, access.clock_offset
         )
 
     async def find(self, domain: str, network: Network) -> ForeignStub | str:
-        """Return the stub of a domain, or half a sentence that says why there is none.
+        """Return the verified stub for a domain, or half a sentence about why no stub can be used.
+
+        If cancelled, files that were fetched and accepted so far may be kept.
 
         Args:
             domain: The domain.
@@ -73,7 +75,7 @@ class DescribedStubs:
 
 
 def _make_stub(lookup: Found[StubDescriptor], network: Network) -> ForeignStub:
-    """Return the stub of a descriptor.
+    """Make the stub that a verified descriptor describes.
 
     Raises:
         PlainUrlError: The stub would dial another machine without TLS.

@@ -1,14 +1,14 @@
-"""The routes of a node to other domains: their table, their sandboxes and their paths (MN-19).
+"""Routes of a node to other domains: stubs in sandboxes, and subscriptions at other nodes (MN-19).
 
-The catalogue of a domain describes its stub, unless the configuration names the domain's node: the
-stub is the one that ships with the node, connected to the domain's node, or code of the domain.
-Both run in a sandbox process (MN-20).
+The node's configuration or the catalogue of a domain describes the stub for that domain. The stub
+is the one that ships with the node, or code that the domain has published. Both run in a sandbox
+process (MN-20).
 
-A runtime in the trapezoid sets its path at its own node (C-49). This node also sets the first path
-to a resource of another domain at that domain's node; it keeps later paths to itself. When the last
-local path is removed, this node removes its path at the other node. The runtime gets its answer
-after the other node has answered. After the other node has lost the session, this node sets all
-paths again.
+A path is an address, such as that of a data object, to which a runtime subscribes at its own node
+(C-49). If another domain's node owns the address, this node subscribes there, once for all its
+runtimes. The runtime gets its answer after the other node has answered. When no local subscription
+is left, this node unsubscribes at the other node. If the other node has lost the session, this node
+subscribes again to all addresses.
 """
 
 from collections import deque
@@ -57,7 +57,7 @@ from transports.codec import encode
 
 
 class ForeignStubHost(StubHost[OutboundMessage]):
-    """Report the events of one sandbox to the owner of the table, and deliver messages to its stub.
+    """Host of the sandbox of one stub: reports its events to `ForeignHost`, and gives it messages.
 
     Args:
         hosts: The running hosts of the owner, by the address of the stub; includes this host.
@@ -146,7 +146,7 @@ _log = get_logger("actors.node")
 
 
 class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
-    """Open a sandbox for the stub of each domain that messages are for, and carry messages."""
+    """Start a sandboxed stub for each domain to which messages are sent, and relay messages."""
 
     def __init__(self, host: NodeHost, plan: ForeignPlan) -> None:
         self._host = host
@@ -194,7 +194,7 @@ class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
 
     @override
     async def closing(self) -> None:
-        """Let every stub close its session, and every sandbox end."""
+        """Close the session of every stub, and end every sandbox."""
         self._shall_leave.set()
         await self._has_left.wait()
 
@@ -272,7 +272,7 @@ class ForeignHost(Actor[messages.ForeignCall], CoreHost, ForeignPort):
     async def _start(
         self, url: str, domain: str, token: str | None, scope: trio.CancelScope
     ) -> None:
-        """Start the sandbox of a stub; finding the stub shares the time limit of its deployment."""
+        """Find the stub of a domain and run its sandbox; one time limit applies to both."""
         stub: ForeignStub | str | None = None
         why: str | None = "it took too long"
         with scope:
@@ -326,11 +326,11 @@ _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer
 
 @attrs.frozen
 class _PathRequest:
-    """A path that was requested of another node.
+    """Subscription request to another domain's node that has not been answered yet.
 
     Attributes:
-        request: Request of the runtime that set the path here; None: this node set the path again.
-        give_up: Removes the path here if the other node refuses it.
+        request: Request of the runtime that subscribed here; None: this node subscribes again.
+        give_up: Removes the subscription here if the other node refuses it.
         until: Time by which the other node has to answer, in seconds of the Trio clock.
     """
 
@@ -344,7 +344,7 @@ class _PathRequest:
 
 
 class Onward:
-    """Set the paths of this node at the nodes of other domains; the task of the bus calls it."""
+    """Subscribe at the nodes of other domains on behalf of local runtimes; the bus calls it."""
 
     def __init__(self, exchange: Exchange) -> None:
         self._exchange = exchange
@@ -353,13 +353,13 @@ class Onward:
         self._asked: dict[int, _PathRequest] = {}
 
     def missing_paths(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
-        """Return the paths that have to be set at other nodes, by node.
+        """Return the addresses to subscribe to at other nodes, grouped by node.
 
-        A path whose request is unanswered is requested once more, so that no runtime is told of
-        success if the path is refused in the end.
+        An address whose request is still unanswered is requested again. So no runtime hears of
+        success before the other node has decided.
 
         Args:
-            resources: The paths.
+            resources: The addresses to which the runtime subscribes.
             by: Address of the subscribing runtime.
         """
         wanted: dict[str, tuple[str, ...]] = {}
@@ -375,13 +375,13 @@ class Onward:
     def subscribe(
         self, request: Message, by: str, resources: tuple[str, ...], known: Container[str]
     ) -> Message | None:
-        """Set the paths of a local subscription at the nodes that own its resources.
+        """Subscribe at the node that owns the addresses of a local subscription, if this is needed.
 
         Args:
             request: The subscription of a local runtime, which is set here.
             by: Address of the subscribing runtime.
-            resources: The paths.
-            known: Paths that the runtime had before.
+            resources: The addresses to which the runtime subscribes.
+            known: Addresses to which the runtime was subscribed before.
 
         Returns:
             The answer; None: it follows when the other node has answered.
@@ -405,7 +405,7 @@ class Onward:
         return None
 
     def take_answer(self, answer: Message) -> bool:
-        """Settle the path request that another node answers; return whether there was one."""
+        """Handle the answer to a subscription at another node; return False for other messages."""
         path_request = self._asked.get(answer.id)
         if path_request is None or not answer.is_final or answer.from_ != path_request.manager:
             return False
@@ -417,14 +417,14 @@ class Onward:
         return True
 
     def _settle_path(self, path_request: _PathRequest, refused: Refused | None) -> None:
-        """Keep a path or remove it, and answer the runtime that set it."""
+        """Answer the runtime that subscribed; undo its subscription if the other node refused."""
         if refused is not None and path_request.give_up is not None:
             path_request.give_up()
         if path_request.request is not None:
             self._exchange.send(path_request.by, _reply(path_request.request, refused))
 
     def _expire_requests(self) -> None:
-        """Give up requests that were not answered in time, so that they do not use up the limit.
+        """Refuse subscriptions that the other node has not answered in time; they count in a limit.
 
         The other node may have set the path all the same; `settle` removes it there.
         """
@@ -438,7 +438,7 @@ class Onward:
             held.difference_update(resources)
 
     def settle(self) -> None:
-        """Remove at other nodes the paths that no local session uses any more."""
+        """Unsubscribe at other nodes from addresses that no local runtime subscribes to now."""
         if not self._exchange.tables.has_lost_paths():
             return
         subscriptions = self._exchange.tables.subscriptions
@@ -454,7 +454,7 @@ class Onward:
                 self._send(peer, MessageType.UNSUBSCRIBE, tuple(unused), number)
 
     def renew(self, peer: str) -> None:
-        """Set all paths again at a node that may have forgotten them."""
+        """Subscribe again at another domain's node that may have lost the subscriptions."""
         held = sorted(self._held.get(peer, ()))
         for start in range(0, len(held), MAX_LIST):
             self._ask(peer, _PathRequest(_manager(peer), tuple(held[start : start + MAX_LIST])))

@@ -1,4 +1,4 @@
-"""The interface of the policy engine, which judges each message first (POL-01, I-M8)."""
+"""Interface of the policy engine, which judges a message before the node acts (POL-01, I-M8)."""
 
 from abc import ABC, abstractmethod
 from typing import Final
@@ -14,7 +14,7 @@ from specs.message import Message
 
 @attrs.frozen
 class Asker:
-    """The session over which a message came.
+    """Known facts about the sender of a message, for policies: runtime, login and identity.
 
     Attributes:
         runtime: The session's runtime, in canonical form; None: there is no session yet.
@@ -37,7 +37,7 @@ class Asker:
 
 
 class Policy(ABC):
-    """Decides whether a message may have any effect."""
+    """Interface of a policy engine: decides whether a message may have any effect."""
 
     @abstractmethod
     def judge(self, message: Message, asker: Asker) -> Ruling:
@@ -58,4 +58,4 @@ class _PermitAll(Policy):
 
 
 PERMIT_ALL: Final[Policy] = _PermitAll()
-"""Permits every message of a registered session (POL-15)."""
+"""Policy that permits every message of a registered session (POL-15)."""

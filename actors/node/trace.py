@@ -1,4 +1,4 @@
-"""The trace records of a node: steps and tables always, hops of messages on demand."""
+"""Write the trace of a node: state transitions and table changes always, messages if enabled."""
 
 import time
 from collections.abc import Iterable
@@ -32,21 +32,21 @@ _EVENTS: Final = MappingProxyType(
         Trigger.MOVE: "session moved",
     }
 )
-"""Names of the events in the log; log readers depend on them."""
+"""Log event name for each trigger of the session's state machine; log readers depend on them."""
 
 _OVER: Final = (State.CLOSED, State.EXPIRED, State.MOVED)
 
 
 @final
 class Direction(StrEnum):
-    """Direction of a relayed message (I-M11)."""
+    """Direction of a request that is relayed to a back end, or of its answer (I-M11)."""
 
     OUT = "out"
     IN = "in"
 
 
 def ground_of(reason: DropReason) -> Ground:
-    """Return the ground on which a request is refused that cannot be delivered."""
+    """Return the kind of rule by which an undeliverable request is refused."""
     match reason:
         case DropReason.OVERFLOW:
             return Ground.LIMIT
@@ -57,7 +57,7 @@ def ground_of(reason: DropReason) -> Ground:
 
 
 class ComponentTrace:
-    """Write the trace records of one component."""
+    """Write the trace records of one component of the node; count rulings, refusals, drops."""
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
         self._tracer = tracer
@@ -68,19 +68,19 @@ class ComponentTrace:
         self._links = {op: Hops(actor, lambda link: {"link": link}, op) for op in (Op.RCV, Op.XMIT)}
 
     def record(self, fact: Fact) -> None:
-        """Trace a fact that no other method covers."""
+        """Write a record that no other method makes."""
         self._tracer.record(self._actor, fact)
 
     def step(self, step: Step) -> None:
-        """Trace a step of an entity."""
+        """Trace a state machine transition."""
         self._tracer.step(self._actor, step)
 
     def session_step(self, runtime: str, step: Step) -> None:
-        """Trace a step of the session of a runtime, log it, and count the end of the session.
+        """Trace and log a transition of a runtime's session, and count the session if it has ended.
 
         Args:
             runtime: Address of the runtime.
-            step: The step.
+            step: The transition.
         """
         self.step(step)
         why = {"why": step.why} if step.why else {}
@@ -89,7 +89,7 @@ class ComponentTrace:
             self.counters.count(Tally.SESSIONS_ENDED, State(step.new))
 
     def row(self, row: RowChanged) -> None:
-        """Trace a change of a table."""
+        """Trace that a row of a table was added, changed or removed."""
         self._tracer.row(self._actor, row)
 
     def link(self, op: Op, name: str, node: str) -> None:
@@ -103,7 +103,7 @@ class ComponentTrace:
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
     def session(self, link: str, form: PeerForm, node: str, runtime: str) -> None:
-        """Trace that a link has the session of a runtime from now on.
+        """Trace that a link carries the session of a runtime from now on.
 
         Args:
             link: Name of the link.
@@ -115,7 +115,7 @@ class ComponentTrace:
         self._tracer.record(self._actor, fact)
 
     def authz(self, message: Message, ruling: Ruling) -> None:
-        """Trace and count a ruling of the policy engine.
+        """Trace and count a decision of the policy engine about a message.
 
         Args:
             message: The message.
@@ -129,7 +129,7 @@ class ComponentTrace:
             self._tracer.hop(self._ruled.of(ruling), message)
 
     def hop(self, op: Op, message: Message, **where: Unpack[Where]) -> None:
-        """Trace an event of a message; `where`: at which link, listener or session.
+        """Trace what happened to a message, and at which link, listener or session (`where`).
 
         Args:
             op: What happened to the message.
@@ -150,7 +150,7 @@ class ComponentTrace:
             self._tracer.hop(self._links[op][link], message)
 
     def record_admission(self, message: Message, by: str) -> None:
-        """Trace that a message was admitted.
+        """Trace that a message passed all checks and will be routed.
 
         Args:
             message: The message.
@@ -160,7 +160,7 @@ class ComponentTrace:
             self._tracer.hop(self._admitted[by], message)
 
     def record_queued(self, messages: Iterable[Message], runtime: str) -> None:
-        """Trace that messages wait for the next link of their receiver.
+        """Trace that messages are queued until their receiver has a link again.
 
         Args:
             messages: The messages.
@@ -170,7 +170,7 @@ class ComponentTrace:
             self.hop(Op.QUEUE, message, listener=runtime)
 
     def not_written(self, message: Message, runtime: str) -> None:
-        """Trace that a message which a link has not written leaves the node by another route.
+        """Trace that a message which was queued for a link leaves the node by another route.
 
         Args:
             message: The message.
@@ -196,7 +196,7 @@ class ComponentTrace:
     def record_refusal(
         self, message: Message, by: str, code: int, why: str, ground: Ground, rule: str = ""
     ) -> None:
-        """Record a refusal for the operator; `deny` writes it into the trace.
+        """Count a refused message and keep its details for the operator; `deny` traces the refusal.
 
         Args:
             message: The message.
@@ -211,7 +211,7 @@ class ComponentTrace:
         self.counters.refuse(Refused(time.time_ns(), where, *header, by, code, ground, why, rule))
 
     def record_refused_answer(self, answer: Message, by: str, ground: Ground) -> None:
-        """Record a refusal of which only the answer is known; ignore other answers.
+        """Count a refusal of which only the answer is known; ignore an answer that is no refusal.
 
         Args:
             answer: An answer to a request.
@@ -240,7 +240,7 @@ class ComponentTrace:
             self._tracer.record(self._actor, fact)
 
     def drop(self, message: Message, reason: DropReason, **where: Unpack[Where]) -> None:
-        """Trace and count a dropped message; `where`: at which link, listener or session.
+        """Trace and count a dropped message, and at which link, listener or session (`where`).
 
         Args:
             message: The message.

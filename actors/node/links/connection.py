@@ -1,6 +1,6 @@
-"""The connections of a node, and the writes of a turn of the bus (RELIABILITY L2).
+"""Links of a node with their send queues, and the order in which they are written (RELIABILITY L2).
 
-The bus decides and never waits; `loop.py` finds the connections that can be read.
+The bus never waits for a link. `loop.py` reports which links have data to read.
 """
 
 import math
@@ -51,12 +51,12 @@ _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def _without_values(line: BadLine) -> str:
-    """Return why a line is no message, without quotes of its body, which logs must not have."""
+    """Return why a line is no message, without the quoted values, which must not get into logs."""
     return _QUOTED.sub("'…'", line.error.reason)
 
 
 def _take_frame(entries: deque[OutboundMessage], room: int) -> tuple[list[OutboundMessage], int]:
-    """Remove entries for one frame, at most `room` bytes but at least one; return their size."""
+    """Remove messages for a frame of `room` bytes, at least one; return them and their size."""
     taken: list[OutboundMessage] = []
     size = 0
     while entries and len(taken) < FRAME_MESSAGES:
@@ -77,33 +77,33 @@ _ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
         CloseReason.SLOW_CONSUMER: LinkEnd.SLOW_CONSUMER,
     }
 )
-"""End of a link for each close reason, if nothing more is known."""
+"""Counted end of a link for each close reason, if no other end is known."""
 
 
 class Connection:
-    """A link of the node: receives the messages of its peer, and queues those to it.
+    """Link of the node to a peer: reads its messages, and has the queue of messages to the peer.
 
-    No call waits. Work that has to wait runs in a task: a write to a peer that reads slowly, the
-    goodbye. A peer that does not read is left after `write_timeout`. A peer that sends too much is
-    read later; a peer without a session in time is left.
+    No method waits, except for tasks: a write to a peer that reads slowly, and an orderly close. A
+    peer that does not read within `write_timeout` is disconnected, as is a peer that opens no
+    session in time. A peer that sends too much is read more slowly.
 
-    Queued messages count in the budget of the node, also those being written: they occupy memory
-    until the peer has taken them, as do the frames that carry them.
+    Queued messages count in the budget of the node until the link has written them, since they
+    occupy memory. The frames that carry them count, too.
 
     Attributes:
-        number: Number of the link; never used twice in a node.
+        number: Number of the link; no other link of the node ever has it.
         host: Host of the peer; empty: not known.
         close_reason: Close reason that the peer is sent.
-        end: Why the link ends; None: it does not end. The first reason counts.
+        end: Why the link is closed; None: it stays open. The first reason counts.
         runtime: Runtime whose session the link has; None: no session yet.
-        turn: Writes of the turn of the bus; None: the bus does not know the link yet.
-        asker: Known facts about the sender over that session.
+        turn: Links that the bus writes next; None: the bus does not know this link yet.
+        asker: Known facts about the sender of the messages, for policies.
         is_over: Whether the bus has been told that the link is gone.
-        framed: Bytes of the frames that are being written.
-        is_begun: Whether the link has taken entries that it has not fully written.
+        framed: Size of the frames that are being written, in bytes.
+        is_begun: Whether the link has begun to write messages and has not finished.
         is_held: Whether writing is suspended.
-        is_idle: Whether the writer must be woken for the next entry.
-        is_leaving: Whether the writer was ordered to close the link.
+        is_idle: Whether a new message must start a write.
+        is_leaving: Whether the link is to be closed when the queue is written.
     """
 
     __slots__ = (
@@ -158,16 +158,16 @@ class Connection:
 
     @property
     def held(self) -> list[OutboundMessage]:
-        """The entries that wait, in order; those being written come first."""
+        """The messages in the queue, in order; those that are being written come first."""
         return [*self._taken, *(self._old or ()), *(self._entries or ())]
 
     @property
     def waiting(self) -> int:
-        """Number of entries that wait and are not being written."""
+        """Number of messages in the queue, without those that are being written."""
         return len(self._entries or ()) + len(self._old or ())
 
     def put(self, entry: OutboundMessage) -> bool:
-        """Queue an entry for writing; return False if the peer reads too slowly, or is gone."""
+        """Add a message to the queue; return False if the queue is full or the link is closed."""
         waiting = self._bytes + len(entry.line)
         entries = self._entries
         if entries is None:
@@ -185,7 +185,7 @@ class Connection:
         return True
 
     def refill(self, entries: Iterable[OutboundMessage]) -> None:
-        """Queue the messages that waited for the session, before others; no limit applies."""
+        """Put the messages that waited for the session first in the queue, without limit."""
         old = self._old = self._old or deque()
         for entry in entries:
             old.append(entry)
@@ -193,12 +193,12 @@ class Connection:
         self._add_to_turn()
 
     def hold(self) -> None:
-        """Suspend writing until `release` is called as often, or until the link is to be left."""
+        """Suspend writing until `release` is called equally often, or until the link is closed."""
         self._holds += 1
         self.is_held = True
 
     def release(self) -> None:
-        """End one suspension; write the queue if there is no other."""
+        """Undo one call of `hold`; if no other remains, write the queue."""
         self._holds -= 1
         if not self._holds and self.is_held:
             self.is_held = False
@@ -215,9 +215,10 @@ class Connection:
             self.turn.add(self)
 
     def take(self) -> Sequence[OutboundMessage]:
-        """Take the next entries, at most for one frame; the previous ones must be written.
+        """Remove the messages for the next frame from the queue, and return them.
 
-        Entries that the link has begun to write are returned again.
+        The previous messages must have been written. If the link has begun to write, return the
+        same messages again.
         """
         if not self.is_begun:
             self._taken = () if self.is_held else self._next()
@@ -237,9 +238,9 @@ class Connection:
         return taken
 
     def _frames(self) -> tuple[bytes, ...]:
-        """Make the frames of the taken messages; they count in the budget until written.
+        """Make the frames for the messages that `take` returned; count them in the budget.
 
-        Return none for messages that the link has begun to write.
+        Return no frames if the link has already begun to write them.
         """
         if self.is_begun:
             return ()
@@ -253,21 +254,21 @@ class Connection:
         return made
 
     def finish_write(self) -> None:
-        """Release the entries that have been written."""
+        """Remove the messages that were written from the budget, and count them as sent."""
         taken, self._taken = self._taken, ()
         self.is_begun = False
         self._counters.sent[self.acceptor.wire] += len(taken)
         self._release(taken)
 
     def _release(self, entries: Iterable[OutboundMessage]) -> None:
-        """Release entries, and the frames that were being written."""
+        """Remove messages, and the frames that were being written, from the budget."""
         self._budget.used -= self.framed
         for entry in entries:
             self._budget.release(entry)
         self.framed = 0
 
     def write_now(self) -> bool:
-        """Write as much of the queue as the link takes at once; a task writes the rest.
+        """Write as much of the queue as the link accepts without waiting; a task writes the rest.
 
         Returns:
             Whether the link was written to, which takes time; to start a task takes nearly none.
@@ -280,7 +281,7 @@ class Connection:
         return is_clear
 
     def _write_all(self) -> bool:
-        """Write as much as a clear link takes; return whether nothing is left."""
+        """Write what the link accepts without waiting; return whether no more can be written."""
         if self.take():
             self.is_begun = not self.link.write_now(self._frames())
             if self.is_begun:
@@ -291,14 +292,14 @@ class Connection:
     def write_shared(
         self, entries: Sequence[OutboundMessage], wrapped: dict[type[Link], bytes]
     ) -> bool:
-        """Write entries at once that other links get, too; a task writes the rest.
+        """Write messages without waiting that are the same for many links; a task writes the rest.
 
         Args:
-            entries: The entries.
-            wrapped: The bytes that carry the entries, for each class of links; made once for all.
+            entries: The messages.
+            wrapped: Encoded messages for each class of links; this method adds a missing one.
 
         Returns:
-            Whether the link has taken the entries.
+            Whether the link has accepted the messages.
         """
         link = self.link
         is_busy = self.is_held or self.is_leaving or self._entries or self._old
@@ -307,7 +308,7 @@ class Connection:
         data = wrapped.get(type(link))
         if data is None:
             size = sum(len(entry.line) for entry in entries)
-            # All links of a node have the same limits.
+            # The bytes are made once for all links, which have the same limits.
             if size > self._limits.outbox_bytes or len(entries) > self._limits.outbox_messages:
                 return False
             data = wrapped[type(link)] = link.wrapped(tuple(self.acceptor.write(entries)))
@@ -329,9 +330,9 @@ class Connection:
         self._work()
 
     def _close_outbox(self) -> list[OutboundMessage]:
-        """Close the outbox, stop the running write, and return the entries that were not taken.
+        """Close the queue, stop the running write, and return the messages that were not written.
 
-        Of the entries being written, return those that the peer has certainly not read.
+        This includes messages of the running write that the peer has certainly not read.
         """
         self._is_closed = True
         self._interrupt()
@@ -344,20 +345,22 @@ class Connection:
         return rest
 
     def _interrupt(self) -> None:
-        """Stop the running write: its peer has left."""
+        """Cancel the running write, because its peer has gone."""
         if self._writing is not None:
             self._writing.cancel()
 
     # ---- facts about the peer, from the bus
 
     def set_runtime(self, runtime: str) -> None:
-        """Note that the peer has the session of a runtime."""
+        """Record that the link has the session of a runtime now."""
         self.runtime = runtime
         self._session_until = math.inf
         self._settle_guest()
 
     def set_asker(self, asker: Asker) -> None:
-        """Set the sender of the messages that are read from now on. Idempotent.
+        """Set the facts about the sender of the messages that are read from now on.
+
+        Idempotent.
 
         Args:
             asker: Known facts about the sender over the link's session.
@@ -401,7 +404,7 @@ class Connection:
             self._silence.set()
 
     def cut(self, close_reason: CloseReason, end: LinkEnd | None = None) -> list[OutboundMessage]:
-        """Close the link at once, and return the entries that were not written.
+        """Close the link without writing the queue; return the messages that were not written.
 
         Args:
             close_reason: Reason that the peer is sent.
@@ -420,7 +423,7 @@ class Connection:
     # ---- the end by the link itself
 
     def lose(self, end: LinkEnd, why: str, close_reason: CloseReason | None = None) -> None:
-        """Close the link for a reason of this node; write nothing more to the peer.
+        """Close the link because of a failure or limit; write nothing more to the peer.
 
         Args:
             end: Reason that is counted.
@@ -439,13 +442,14 @@ class Connection:
             self._work()
 
     def make_room(self) -> None:
-        """Close the link, because newer connections have no room."""
+        """Close the link in favour of newer connections, because the node has too many."""
         self.lose(LinkEnd.MADE_ROOM, "made room for newer ones", CloseReason.REFUSED)
 
     def time_over(self, now: float) -> None:
-        """Ping a silent peer, or leave a peer that did not answer a ping (R8).
+        """Handle the deadline of the link: ping a silent peer, or close the link (R8).
 
-        Also leave a peer that has no session in time, or that does not finish a frame.
+        The link is closed if the peer did not answer a ping, opened no session in time, or has not
+        finished a frame in time.
         """
         due = self.link.frame_due
         if due is not None and now >= due and self in self._links.watched:
@@ -470,12 +474,12 @@ class Connection:
 
     @property
     def _heard_at(self) -> float:
-        """Time of the last sign of life; the present time while this end does not read."""
+        """Time of the peer's last sign of life; the present time while the link is not read."""
         is_read = self.link.descriptor is None or self in self._links.watched
         return self.link.heard_at if is_read else trio.current_time()
 
     def deadline(self) -> float:
-        """Return when `time_over` is due; never for a link that is being closed."""
+        """Return when to call `time_over`; infinity for a link that is being closed."""
         if self.is_leaving:
             return math.inf
         due = self.link.frame_due if self in self._links.watched else None
@@ -485,7 +489,7 @@ class Connection:
     # ---- reading
 
     def read(self) -> None:
-        """Read the arrived frames and pass them to the bus; never wait."""
+        """Read the frames that have arrived and pass them to the bus, without waiting."""
         link = self.link
         # Frames that already wait were left over from an earlier, partial read.
         is_behind = link.has_arrived
@@ -498,7 +502,7 @@ class Connection:
             self._check_readable()
 
     async def read_later(self) -> None:
-        """Read a link that has no descriptor, in a task of its own."""
+        """Read a link that has no file descriptor, in a task of its own."""
         try:
             while self._is_reading:
                 pause = self._take(await self.link.receive())
@@ -508,7 +512,7 @@ class Connection:
             self._end_reading(exc)
 
     async def _catch_up(self, pause: float) -> None:
-        """Read the arrived frames little by little, from a peer that sends much or too much."""
+        """Read the arrived frames with pauses, because the peer sends much or too much."""
         link = self.link
         try:
             with trio.CancelScope() as self._resting:
@@ -537,7 +541,7 @@ class Connection:
             self._links.arm(self)
 
     def _take(self, frame: bytes | None) -> float:
-        """Pass a frame to the bus; return for how many seconds the peer is not to be read."""
+        """Pass a frame to the bus; return the seconds to wait before the next read."""
         if frame is None or not self._is_reading:
             return 0
         items = self._items(frame)
@@ -552,7 +556,7 @@ class Connection:
         return links.bounds.pause(who, identity, len(items) or 1)
 
     def _items(self, frame: bytes | None) -> Sequence[Item]:
-        """Read a frame and the frames behind it, up to the permitted burst of the peer."""
+        """Return the messages of a frame and of the frames after it, up to the allowed burst."""
         items: list[Item] = []
         while frame is not None:
             items += self.acceptor.read(frame)
@@ -560,7 +564,7 @@ class Connection:
         return items
 
     def _tolerates(self, items: Sequence[Item]) -> bool:
-        """Return whether the link may stay; log its first malformed message."""
+        """Count malformed messages; return False if they are too many for the link to stay open."""
         malformed = [item for item in items if isinstance(item, BadLine)]
         about = {"runtime": self.runtime, "link": self.name}
         if self._errors is None:
@@ -572,7 +576,7 @@ class Connection:
         return is_tolerated
 
     def _end_reading(self, error: LinkError) -> None:
-        """Stop reading, and close the link for the reason of an error."""
+        """Stop reading, and close the link with the reason that an error gives."""
         match error:
             case FrameTooLargeError():
                 self._links.bus.call(self._links.bus.refuse_frame, self.number)
@@ -593,7 +597,7 @@ class Connection:
             self._links.begin(self, self._write_and_leave)
 
     async def _write_and_leave(self) -> None:
-        """Write until the queue is empty; then close the link if it is to be left."""
+        """Write until the queue is empty; then close the link if that was ordered."""
         try:
             await self._write()
             if not self.is_leaving:
@@ -607,7 +611,7 @@ class Connection:
             self._is_working = False
 
     async def _write(self) -> None:
-        """Write until the queue is empty, or the peer cannot be written to."""
+        """Write until the queue is empty, the link fails, or the peer reads too slowly."""
         link = self.link
         if self._why:
             return
@@ -641,9 +645,11 @@ class Connection:
                 await silence.wait()
 
     def conclude(self) -> None:
-        """Tell the bus that the link is gone, and stop serving it. Idempotent.
+        """Tell the bus that the link has ended, and stop reading.
 
-        The unwritten entries are still here, for the bus to keep; the caller closes the link.
+        Idempotent.
+
+        The unwritten messages stay here until the bus takes them; the caller closes the link.
         """
         if self.is_over:
             return
@@ -666,15 +672,15 @@ class Connection:
 
 
 class TurnWrites:
-    """The links that have messages to write at the end of a turn of the bus.
+    """Links that the bus writes after it has processed the messages that have arrived.
 
-    Each link is written to once, in one system call for all of its messages of the turn. When the
-    time slice is over, the rest is left to the next turns: links that got messages in those turns
-    go first, and have half of the slice. Messages for many links come last. The bus writes at least
-    as long as it does other work, so that the queues do not grow for lack of turns.
+    Each link is written once for all its new messages, in one system call. The writes stop when a
+    time slice is over. Then links with new messages have half of the next slice, and come before
+    links that were left over; messages for many links come last. The bus writes at least as long as
+    it does other work, so that the queues do not grow.
 
     Args:
-        clock: Returns seconds that also pass within a turn.
+        clock: Returns real seconds, also while no other task runs.
         shared: The messages for many links; None: there are none.
     """
 
@@ -689,15 +695,15 @@ class TurnWrites:
 
     @property
     def is_settled(self) -> bool:
-        """True if no write is left for the next turn."""
+        """True if all writes were done within the time slice."""
         return not (self._fresh or self._late or self._shared_waiting)
 
     def add(self, connection: Connection) -> None:
-        """Add a link to the next write; a link is added once until then."""
+        """Add a link that has messages to write; the caller adds each link once before a write."""
         self._fresh.append(connection)
 
     def write(self) -> None:
-        """Write for a slice of time; never wait."""
+        """Write the links for at most a time slice, without waiting."""
         shared = self._shared_waiting
         if not (self._fresh or self._late or shared):
             return
@@ -714,7 +720,7 @@ class TurnWrites:
         self._ended = self._clock()
 
     def hand_over(self) -> None:
-        """Leave all writes to the tasks of the links, because there are no more turns."""
+        """Start a task for each link that is not written yet, because the bus writes no more."""
         if self._shared is not None:
             self._shared.hand_over()
         for connection in (*self._late, *self._fresh):

@@ -1,6 +1,6 @@
-"""Serve the links of a node: one task reads all sockets, and a turn writes each link once.
+"""Accept and read the links of a node: one task reads all sockets.
 
-One task for each socket would wake up and register its socket again for each message; with many
+With a task for each socket, each message would wake a task and register its socket again. With many
 peers that is most of the cost of a message (MEASURED J).
 """
 
@@ -35,22 +35,22 @@ if TYPE_CHECKING:
 _log = get_logger("actors.node")
 
 AcceptorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
-"""Makes the acceptor of one link from the upgrade request of its dialler."""
+"""Makes the acceptor of a link, which knows the wire form, from the peer's upgrade request."""
 
 
 class Links(Actor[Never]):
-    """Accept the links of a node, and serve them.
+    """Actor that accepts the links of a node, reads them, and runs their tasks and timers.
 
     Attributes:
-        bounds: The limits, and how much of them is used.
+        bounds: Limits of the links, and how much of each limit is in use.
         bus: The bus; its methods are called through `call` only.
-        watched: The connections that are read whenever data arrives, with their descriptors.
+        watched: File descriptor of each connection that is read whenever data arrives.
 
     Args:
-        monitor: Receives the exceptions of links.
+        monitor: Records crashes of links.
         listeners: Accept links.
-        acceptors: Make the acceptor of a link, by its path.
-        numbers: Numbers of links, each once.
+        acceptors: Makers of acceptors, by the URL path to which a peer connects.
+        numbers: Yields the number for each new link.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Links(Actor[Never]):
 
     @override
     async def closing(self) -> None:
-        """Accept no more links, and close every link in order."""
+        """Stop accepting links; write and close the present links."""
         self._accepting.cancel()
         for connection in tuple(self._connections.values()):
             connection.finish(connection.close_reason)
@@ -98,14 +98,14 @@ class Links(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        """Close the remaining links."""
+        """Close the links that are still open, at once."""
         with self._selector:
             async with trio.open_nursery() as nursery:
                 for connection in self._connections.values():
                     connection.conclude()
                     nursery.start_soon(connection.link.aclose, connection.close_reason)
 
-    # ---- links come and go
+    # ---- adding and removing links
 
     def admit(self, number: int, link: Link, acceptor: Acceptor) -> None:
         """Serve a link until it ends."""
@@ -141,7 +141,7 @@ class Links(Actor[Never]):
             self._selector.unregister(descriptor)
 
     def forget(self, connection: Connection) -> None:
-        """Stop watching a connection that is being closed."""
+        """Stop reading a connection that is being closed, and delete its timer."""
         self.ignore(connection)
         self._alarms.set(connection.number, math.inf)
 
@@ -152,7 +152,7 @@ class Links(Actor[Never]):
             self._is_empty.set()
 
     def arm(self, connection: Connection) -> None:
-        """Set the alarm of a connection to its deadline."""
+        """Set the timer of a connection to its deadline."""
         due = connection.deadline()
         self._alarms.set(connection.number, due)
         if due < self._alarm_at:
@@ -161,7 +161,7 @@ class Links(Actor[Never]):
     # ---- tasks of connections
 
     def begin(self, connection: Connection, work: Callable[[], Awaitable[None]]) -> None:
-        """Run work of a connection in a task; an exception ends that connection only."""
+        """Run a function of a connection in a task; an exception ends that connection only."""
         with suppress(ActorStoppedError):  # `stop` is next
             self.spawn(self._run, connection, work)
 
@@ -183,7 +183,7 @@ class Links(Actor[Never]):
     # ---- the loop
 
     async def run(self) -> None:
-        """Read the ready connections, and let the bus write the output, until cancelled."""
+        """Read connections that have data, and write the output of the bus, until the bus ends."""
         ready: deque[Connection] = deque()
         while not self.bus.is_over:
             if ready:
@@ -212,7 +212,7 @@ class Links(Actor[Never]):
             self._record_crash(connection, exc)
 
     async def run_alarms(self) -> None:
-        """Handle the connections whose deadline has passed, until cancelled."""
+        """Call `time_over` of the connections whose deadline has passed, until cancelled."""
         while True:
             self._alarm_at = self._alarms.deadline()
             self._has_alarm = trio.Event()

@@ -1,4 +1,4 @@
-"""The wire forms of upstream's stubs: plain ones, and those with a session at `mn:/session`."""
+"""Acceptors for upstream's stubs: plain ones, and those that open a session at `mn:/session`."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -25,17 +25,17 @@ from transports.link import Upgrade
 
 _RUNTIME: Final = "runtimeURL"
 _KEPT: Final = Stamp(is_kept=True)
-"""Keeps the identities in bodies, which peers of upstream send each other."""
+"""Stamp that leaves the identities in message bodies, which peers of upstream send each other."""
 
 _OPENING: Final = 1
-"""Id of the request that the acceptor sends for the peer; only a refusal is passed on."""
+"""Id of the session request that the acceptor makes itself; only a refusal reaches the peer."""
 
 
 class PlainAcceptor(Acceptor):
-    """`/stub/connect?runtimeURL=`: a peer has the session of the runtime in its URL.
+    """Acceptor of `/stub/connect?runtimeURL=`: the URL names the runtime whose session is opened.
 
-    The command `disconnect` of upstream closes the session. The acceptor learns the dialect from
-    all readable input, so that it writes refusals, too, in the dialect of the peer.
+    Upstream's command `disconnect` closes the session. The acceptor learns the dialect from every
+    readable message, so that refusals are written in the peer's dialect, too.
 
     Args:
         upgrade: The upgrade request of the peer.
@@ -90,7 +90,7 @@ class PlainAcceptor(Acceptor):
         )
 
     def _is_own(self, body: Json) -> bool:
-        """Return whether a command is about the runtime of this peer, or names none."""
+        """Return whether the body of a command names the runtime of this peer, or no runtime."""
         runtime_url = body.get(_RUNTIME) if isinstance(body, dict) else None
         if not isinstance(runtime_url, str):
             return runtime_url is None
@@ -102,15 +102,15 @@ class PlainAcceptor(Acceptor):
 
 _MANAGER: Final = "mn:/session"
 _STUB: Final = "protostub/session"
-"""Path below the runtime that replaces the token of the stub inside the node."""
+"""Path after the runtime's address that the node uses in place of the stub's token."""
 
 
 class SessionAcceptor(Acceptor):
-    """`/ws`: a message is a frame; a session is opened by the handshake of upstream.
+    """Acceptor of `/ws`: a session is opened by upstream's handshake; each frame is a message.
 
-    The stubs call themselves `<runtime>/<token>`. The token stays in this acceptor: the node and
-    all other peers see an address without it. Session control has a dialect of its own: those stubs
-    number and compare its messages by themselves.
+    The stubs call themselves `<runtime>/<token>`. Only this acceptor knows the token: the node and
+    all other peers see an address without it. Messages of session control are written in a dialect
+    of their own, because those stubs number and compare them by themselves.
 
     Args:
         control: Address of session control.
@@ -152,7 +152,7 @@ class SessionAcceptor(Acceptor):
         return self._hide_token(items)
 
     def _hide_token(self, items: Sequence[Item]) -> Sequence[Item]:
-        """Replace the token in messages, also in the answer to a malformed line."""
+        """Replace the stub's address, which has a token, in received messages."""
         if self._stub_address is None:
             return items
         stub_address, inside = self._stub_address, self._inside
@@ -171,7 +171,7 @@ class SessionAcceptor(Acceptor):
                 yield self._line(entry)
 
     def _line(self, entry: OutboundMessage) -> bytes:
-        """Write a message that is not of the session manager; few messages name the stub."""
+        """Encode a message of other senders than session control, with the stub's own address."""
         if self._stub_address is not None:
             renamed = _rename_address(entry.message, self._inside, self._stub_address)
             if renamed != entry.message:
@@ -179,7 +179,7 @@ class SessionAcceptor(Acceptor):
         return spelt(entry, self.dialect)
 
     def _read_request(self, raw: JsonObject) -> Item:
-        """Translate a request to the session manager into session control."""
+        """Translate a request to upstream's session manager into a request to session control."""
         self._manners = dialect_of(raw)
         if self.dialect is UPSTREAM:
             self.dialect = attrs.evolve(UPSTREAM, runtime_alias=self._manners.runtime_alias)
@@ -198,7 +198,7 @@ class SessionAcceptor(Acceptor):
         return codec.decode_line(orjson.dumps({**opening, "to": self._control, "body": body}))
 
     def _runtime_in(self, asker: str, method: Json) -> str:
-        """Return the runtime of a stub, whose address has a token once it has a session."""
+        """Return the runtime's address, given a stub's address, which may end in a token."""
         if self._names is Names.STRICT:
             return runtime_of(asker)
         is_token = method != SessionMethod.OPEN and asker != runtime_of(asker)
@@ -214,7 +214,7 @@ class SessionAcceptor(Acceptor):
         return {"runtimeURL": runtime, "token": stub_address.removeprefix(f"{runtime}/")}
 
     def _write_answer(self, message: Message) -> Iterable[bytes]:
-        """Write an answer of the session manager; nothing answers a successful close."""
+        """Encode an answer of session control in upstream's form; skip a successful close."""
         token = _token(message.body.get("value"))
         if token is not None:
             self._stub_address = f"{self._runtime}/{token}"
@@ -234,7 +234,7 @@ def _token(value: Json) -> str | None:
 
 
 def _rename_address(message: Message, old: str, new: str) -> Message:
-    """Replace one address by another in the sender, receiver and `via` of a message."""
+    """Replace an address by another in the sender, receiver, `source` and `via` of a message."""
     body = message.body
     changed: JsonObject = {
         key: _put(body[key], old, new) for key in ("source", "via") if key in body

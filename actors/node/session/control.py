@@ -1,8 +1,8 @@
-"""Session control: the requests of a link about its own session (M-14..M-17).
+"""Session control of a node: requests to open, reopen, release or close a session (M-14..M-17).
 
-An open request is checked in this order: whose session, who asks (by the session's token, by a
-login, or by nothing), the policy, and only then the session itself. A request that is refused
-before that changes nothing.
+An open request is checked in this order: the runtime's address, the credentials (the session's
+token, a login, or none), the policy, and the session's own state. A refused request changes
+nothing.
 
 `Gate` applies the policy of the node to messages, and refuses them over their links (POL-01,
 MN-25).
@@ -58,18 +58,18 @@ _LOGIN: Final = "this node asks for a login, and no token was brought"
 
 
 def key_set(keys: Sequence[SigningKey]) -> JsonObject:
-    """Return the public parts of keys as a JSON Web Key Set."""
+    """Return the public halves of keys as a JSON Web Key Set."""
     entries: list[Json] = [key.public() for key in keys]
     return {"keys": entries}
 
 
 class Control:
-    """Serve as the session manager at `MN(d)/session`; the task of the bus calls it.
+    """Component of the node that answers requests about sessions, at `MN(d)/session`.
 
     Args:
         host: The node.
-        exchange: The sessions.
-        gate: Applies the policy.
+        exchange: The sessions of the node.
+        gate: Applies the policy of the node.
         keys: The keys of the domain, for its statements about runtimes; the first one signs.
         logins: Validates logins; None: there is no login.
     """
@@ -96,14 +96,14 @@ class Control:
             logins.decide = self._decide
 
     def receive(self, message: Message, port: Connection) -> None:
-        """Execute a request of a link about its session, and answer it.
+        """Execute a request about the session of the link that sent the request, and answer.
 
         Args:
             message: The message.
             port: Write end of the link.
 
         Raises:
-            BadMessageError: The request is of no known method.
+            BadMessageError: The request has no known method.
         """
         session = self._exchange.session_of(port.number)
         if message.is_response and session is not None:
@@ -125,7 +125,7 @@ class Control:
                 self._refuse(request, Code.UNAUTHENTICATED, "the link has no session")
 
     def claim(self, message: Message, port: Connection) -> None:
-        """Give a session to a link that knows no tokens, or refuse its request.
+        """Give a link the session of the runtime that its URL names, without a token, or refuse.
 
         Args:
             message: The message.
@@ -156,22 +156,22 @@ class Control:
                     self._answer_open(request, session, outcome)
 
     def forget_link(self, link: int) -> None:
-        """Stop waiting for answers of a link that has ended."""
+        """Discard the pending challenge and login of a link that has ended."""
         self._challenges.pop(link, None)
         if self._logins is not None:
             self._logins.forget(link)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return when to call `tick`; infinity if no login is pending."""
         return math.inf if self._logins is None else self._logins.deadline()
 
     def tick(self) -> None:
-        """Refuse logins that take too long."""
+        """Refuse logins that have not been validated in time."""
         for denied in () if self._logins is None else self._logins.overdue():
             self._decide(denied)
 
     def refuse_size(self, port: Connection) -> None:
-        """Refuse a frame over the size limit."""
+        """Answer a frame that exceeds the size limit with a refusal."""
         session = self._exchange.session_of(port.number)
         node = self._exchange.tables.addresses.session
         refusal = Message(
@@ -229,7 +229,7 @@ class Control:
                 self._answer_open(request, session, outcome)
 
     def _refuse_misplaced(self, request: opening.OpenRequest) -> bool:
-        """Refuse a request that its link or sender may not send; return whether it was refused."""
+        """Refuse a request that this link or sender may not make; return True if refused."""
         link, sender = request.port.number, request.message.from_
         link_session = self._exchange.session_of(link)
         if self._is_barred(request):
@@ -248,10 +248,10 @@ class Control:
 
     @contextmanager
     def _available_session(self, runtime: str) -> Iterator[Session | None]:
-        """Look up a session, also one that the runtime has at another node of the domain.
+        """Find the session of a runtime, also if another node of the domain has the session.
 
-        A session of another node becomes this node's if the runtime has it when the context is
-        left.
+        A session of another node moves to this node if the runtime has opened it when the context
+        ends.
 
         Args:
             runtime: Address of the runtime.
@@ -270,16 +270,17 @@ class Control:
             moved.move_away("its runtime did not get it here")
 
     def _refuse_elsewhere(self, request: opening.OpenRequest) -> bool:
-        """Refuse a session that this node of the domain cannot give now; return if refused."""
+        """Refuse a request that another node or the engine forbids now; return True if refused."""
         objection = self._exchange.others.objection(request.runtime)
         if objection is not None:
             self._refuse(request, objection.code, objection.why)
         return objection is not None
 
     def _is_barred(self, request: opening.OpenRequest) -> bool:
-        """Return whether a request is for this node itself, or for a quarantined node (S14).
+        """Return whether the requested session must not be given in any case.
 
-        A runtime of another domain gets no session either while a route leads to that domain.
+        This concerns the node's own address, a quarantined node (S14), and a runtime of another
+        domain while this node has a route to that domain.
         """
         runtime = request.runtime
         domain = domain_of(runtime)
@@ -290,9 +291,9 @@ class Control:
         return self._rights.is_routed(domain)
 
     def _asks_for_login(self, request: opening.OpenRequest) -> bool:
-        """Return whether requests without credentials are refused.
+        """Return whether a request without login must be refused.
 
-        If the node has login keys, nodes and runtimes of other domains need a login.
+        If the node validates logins, nodes and runtimes of other domains always need a login.
         """
         if self._logins is None:
             return False
@@ -321,16 +322,16 @@ class Control:
                 assert_never(verdict)
 
     def _keep(self, verdict: opening.Verdict) -> None:
-        """Keep a valid login that has opened no session for a reason of the node."""
+        """Keep a valid login that opened no session, so that the same token can be used again."""
         if self._logins is not None and isinstance(verdict, opening.Vouched):
             self._logins.keep(verdict)
 
     # ---- sessions for links
 
     def _is_proven(self, request: opening.OpenRequest, method: SessionMethod) -> bool:
-        """Return whether a link has proven the key that it names, if any; else answer the link.
+        """Return whether the key that a request names, if any, is proven; else answer the link.
 
-        The proof is checked first, so that a request whose proof fails uses up no token.
+        The proof is checked before the token, so that a wrong proof does not use up a login token.
 
         Args:
             request: The request.
@@ -371,7 +372,7 @@ class Control:
     def _repeated_login(
         request: opening.OpenRequest, session: Session | None
     ) -> opening.Vouched | None:
-        """Return the login that opened a session if a link shows the same token again.
+        """Return the login that opened a session, if a link sends the same login token again.
 
         This happens if the answer to the first request was lost.
         """
@@ -400,7 +401,7 @@ class Control:
     def _open_session(
         self, request: opening.OpenRequest, asker: Asker, credentials: Credentials | None
     ) -> Code | None:
-        """Open a session; return the code if its name was refused, or None."""
+        """Open a session or refuse; return the code if the runtime's name is refused, else None."""
         if not self._is_permitted(request.message, request.port, asker):
             return None
         name_refusal = self._refuse_name(request, asker.identity)
@@ -428,7 +429,7 @@ class Control:
         return None
 
     def _refuse_name(self, request: opening.OpenRequest, identity: Identity | None) -> Code | None:
-        """Refuse a name of another user; without a login, the session itself checks its token."""
+        """Refuse a name that belongs to another user; return the code, or None if permitted."""
         if identity is None and request.runtime in self._exchange.sessions:
             return None
         refusal = self._exchange.names.refusal(request.runtime, identity)
@@ -450,10 +451,10 @@ class Control:
 
     @staticmethod
     def _is_abandoned(session: Session, asker: Asker) -> bool:
-        """Return whether another domain's node has left a session that it no longer knows.
+        """Return whether a detached session of another domain's node may be replaced by a new one.
 
-        A restarted node has lost the token of its session. A runtime could wait until
-        `SESSION_IDLE` has passed; for a node, a whole domain would wait.
+        A restarted node has lost the token of its session. Otherwise its whole domain would have to
+        wait until `SESSION_IDLE` has passed.
         """
         is_away = session.port is None and is_node(session.core.runtime)
         return is_away and session.asker.identity is None and asker.identity is None
@@ -465,9 +466,9 @@ class Control:
         outcome: SessionOutcome,
         asker: Asker | None = None,
     ) -> bool:
-        """Answer a request for a session; return whether the link now has the session.
+        """Answer a request for a session by its outcome; return whether the link has it now.
 
-        `asker`: who has the session then, if that changes.
+        `asker`: Facts about the sender that the session gets; None: they stay as they are.
         """
         match outcome:
             case Granted():
@@ -487,7 +488,7 @@ class Control:
         return isinstance(outcome, Granted)
 
     def _accept(self, request: opening.OpenRequest, granted: Granted, session: Session) -> Message:
-        """Return the answer that grants a session; one claimed by name alone has no token."""
+        """Return the answer that grants a session; a session claimed by name has no token."""
         if not granted.token:
             return reply_to(request.message, Code.OK)
         sender = session.asker.sender
@@ -506,9 +507,9 @@ class Control:
         return reply_to(request.message, Code.OK, {"value": write_body(value)})
 
     def _statement_of(self, session: Session) -> str | None:
-        """Sign the statement of the domain about a session's runtime; None: it has proven no key.
+        """Sign the domain's statement about a session's runtime and its proven key, or return None.
 
-        The domain makes statements about its own runtimes only.
+        The domain makes statements only about its own runtimes, and only if a key was proven.
         """
         thumbprint, runtime = session.core.key, session.core.runtime
         if thumbprint is None or domain_of(runtime) != self._domain:
@@ -556,7 +557,7 @@ class Control:
     def _release(
         self, message: Message, requested_name: str | None, session: Session, port: Connection
     ) -> None:
-        """Release a name of the logged-in user; the answer follows when the change is stored."""
+        """Release a runtime name of the logged-in user; answer when the change is stored."""
         identity, runtime = session.identity, requested_name or session.core.runtime
         if identity is None:
             why = "names belong to users, and this session has no login"
@@ -584,10 +585,10 @@ def _no_peer_reason(runtime: str) -> str:
 
 
 def _brings_credentials(request: opening.OpenRequest) -> bool:
-    """Return whether the token of a request can be a login.
+    """Return whether the token of a request can be a login token.
 
-    Stubs of upstream cannot send a login: the token in their address is that of a session, maybe of
-    a forgotten one, and every proxy between has it in its log.
+    Stubs of upstream cannot send a login token: the token in their address is that of a session,
+    maybe of one that the node no longer knows, and proxies write the address into their logs.
     """
     return request.token is not None and request.port.acceptor.form is not PeerForm.UPSTREAM
 
@@ -599,7 +600,7 @@ _After: TypeAlias = Callable[[], object]
 
 
 class Gate:
-    """Apply the policy of the node, once to each message; the task of the bus calls it."""
+    """Apply the policy of the node to messages, and refuse denied messages; the bus calls it."""
 
     def __init__(self, exchange: Exchange, policy: Policy) -> None:
         self._exchange = exchange
@@ -608,7 +609,7 @@ class Gate:
         self._after: _After | None = None
 
     def objection(self, message: Message, asker: Asker) -> Refusal | None:
-        """Judge a message that is not routed; return the refusal by policy, if any.
+        """Judge a message that the node handles itself; return the refusal, or None if permitted.
 
         Args:
             message: The message.
@@ -618,7 +619,7 @@ class Gate:
         return outcome if isinstance(outcome, Refusal) else None
 
     def judge(self, message: Message, asker: Asker) -> Message | Refusal:
-        """Judge a message; return it as it is to be routed, or the refusal by policy.
+        """Judge a message; return the message to route, maybe marked by the policy, or a refusal.
 
         Args:
             message: The message.
@@ -634,13 +635,13 @@ class Gate:
         return Refusal(Check.POLICY, ruling.why or "blocked by policy", rule=ruling.policy)
 
     def settle(self) -> None:
-        """Run the follow-up action of the last ruling, after its message was routed or refused."""
+        """Run the action that the last ruling demands after its message was routed or refused."""
         after, self._after = self._after, None
         if after is not None:
             after()
 
     def refuse(self, message: Message, port: Connection, refusal: Refusal) -> None:
-        """Refuse a message over the link that it came over, whatever its sender address.
+        """Refuse a message over the link that brought it, even if its sender address is forged.
 
         Args:
             message: The message.
@@ -653,7 +654,7 @@ class Gate:
             self._trace.record_pass(Op.XMIT, answer, port.name)
 
     def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
-        """Refuse a message of another domain's node, over the route to that node.
+        """Refuse a message that came from another domain's node, over the route to that node.
 
         Args:
             message: The message.

@@ -1,10 +1,9 @@
-"""The sessions of a node, and the delivery of messages to them.
+"""Sessions of a node, and the delivery of messages to them.
 
-`Exchange` hosts the session core. `Overload` closes links whose peers read too slowly (RELIABILITY
-L1, L2). Each step of a session is a trace record, a line of the log and a count. `Departure` shuts
-a node down in order. `UserNames` holds the names of runtimes that belong to users, and stores them.
-`resume` restores the sessions and names of an earlier process. The task of the bus calls all of
-this module.
+`Exchange` holds sessions and links. `Overload` closes links whose peers read too slowly
+(RELIABILITY L1, L2). `Departure` shuts the node down in order. `UserNames` stores which runtime
+names belong to which users. `resume` restores sessions and names of an earlier process. Only the
+task of the bus calls this module.
 """
 
 import math
@@ -61,14 +60,14 @@ _TOO_MUCH: Final = "too many messages wait in the node"
 
 
 class Overload:
-    """Free memory of the node that peers occupy by not reading; the task of the bus calls it."""
+    """Free memory of the node by closing links, or dropping queues, of peers that do not read."""
 
     def __init__(self, exchange: "Exchange") -> None:
         self._exchange: Final = exchange
         self._is_shedding = False
 
     def overrun(self, session: Session, port: Connection, entry: OutboundMessage) -> None:
-        """Close a link whose outbox is full; its messages wait for the session from then on.
+        """Close a link whose queue is full; its messages wait for the session's next link.
 
         Args:
             session: The session.
@@ -81,10 +80,10 @@ class Overload:
         self.keep(session, [*unsent, entry])
 
     def session_entries(self, unsent: Iterable[OutboundMessage]) -> list[OutboundMessage]:
-        """Return the unwritten messages of a link that the session has to get over its next link.
+        """Return the unwritten messages of a link that may be sent over the session's next link.
 
-        Answers of session control are for one link only: over another link a token means the wrong
-        thing, and an answer to a ping means nothing. Messages of a log are read from the log again.
+        Answers of session control are left out, since they make sense over their own link only. So
+        are messages of the durable log, which are read from the log again.
         """
         manager = self._exchange.tables.addresses.session
         unsent = [entry for entry in unsent if position_of(entry.message) is None]
@@ -94,7 +93,7 @@ class Overload:
         return kept
 
     def keep(self, session: Session, entries: Sequence[OutboundMessage]) -> None:
-        """Queue messages for a session, in order, while there is room.
+        """Queue unwritten messages for a session's next link, in order, as far as room permits.
 
         Args:
             session: The session.
@@ -109,10 +108,10 @@ class Overload:
                 exchange.send_elsewhere(runtime, entry)
 
     def check(self) -> None:
-        """Free an eighth of the node's budget if the budget is exceeded, from the largest holder.
+        """Free an eighth of the node's memory budget if it is exceeded, largest users first.
 
-        Each message that is given up is answered or counted. Answers can fill other queues, so the
-        loop continues until there is room; answers never start a second loop.
+        Requests that are dropped are answered, other messages counted. Answers can fill other
+        queues, so the loop runs until there is room; a nested call does nothing.
         """
         budget = self._exchange.budget
         if self._is_shedding or not budget.is_exceeded:
@@ -127,11 +126,11 @@ class Overload:
         self._is_shedding = False
 
     def _holders(self) -> "Iterator[tuple[float, Connection | Session]]":
-        """Yield each holder of messages with the total of its user.
+        """Yield each link or session that holds messages, with the total of its user.
 
-        Holders of one message are adjacent. The user with the most messages gives way first, with
-        its largest holder first. A shared message is freed only when all of its holders have given
-        way: of groups of equal size, one is freed after the other, not a part of each.
+        The user with the most messages comes first, with the largest holder first. Holders that
+        share a message are adjacent, because its memory is freed only when all of them have dropped
+        it.
         """
         exchange = self._exchange
         holders: list[tuple[Iterable[OutboundMessage], int, str, Connection | Session]] = [
@@ -175,30 +174,30 @@ class Overload:
 
 
 class Exchange:
-    """Deliver messages to sessions and links; the task of the bus calls it, and no call waits.
+    """Sessions and links of a node: deliver messages to them without waiting; the bus calls it.
 
     Attributes:
-        sessions: By runtime; a session is removed when it closes or expires.
-        runtimes: By the number of the link that has its session.
-        ports: By number, the links that may still be written to.
-        turn: The links that are written to at the end of the turn.
-        components: The parts of the node, by address.
-        notices: Parts that must still be notified that a runtime has left.
+        sessions: Sessions by runtime; a session is removed when it closes or expires.
+        runtimes: Runtimes by the number of the link that has the runtime's session.
+        ports: Links that may still be written, by number.
+        turn: Links that have messages to be written soon.
+        components: The components of the node, by address.
+        notices: Notices that a runtime has left, each with the component to notify.
         foreign: The routes to other domains.
         budget: Memory of the messages that wait, for links and for detached sessions.
         fan_out: Number of sessions that one message may reach (S12).
         pace_of: Returns the message rate of one session of a peer.
-        note: Stores a change of the stored sessions; the link, if any, is written to when the
+        note: Stores a change of the stored sessions; the link, if any, is written when the
             change is stored.
         names: The names of runtimes that belong to users.
-        requests_at_parts: The requests that parts of the node have to answer, so that one user
+        requests_at_parts: Counts requests that components have not answered yet, so that one user
             does not fill their mailboxes.
-        statuses: The runtimes whose published status is live.
+        statuses: Runtimes whose last published status is live.
         departure: Shuts the node down.
         has_login: Whether runtimes can log in.
         returning: The time in which runtimes of an earlier process may reconnect.
         others: The other nodes of the domain.
-        route: Routes an admitted message of a session.
+        route: Routes a message that has passed all checks.
     """
 
     route: Callable[[Message, str | None], None]
@@ -244,7 +243,7 @@ class Exchange:
         self.alarms = Alarms[str]()
 
     def fresh_request_shares(self) -> UserShares:
-        """Return a counter of the requests of each user that parts of the node have to answer."""
+        """Make a counter of each user's requests that components have not answered yet."""
         each, together = Share(MAILBOX // 2, MAX_ID), Share(MAX_ID, MAX_ID)
         kind = "requests open at the node"
         return UserShares(kind, each, together, self._user_of, Code.UNAVAILABLE)
@@ -262,7 +261,7 @@ class Exchange:
         return None if runtime is None else self.sessions.get(runtime)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return when to call `tick`; infinity if there is nothing to do."""
         if not self.turn.is_settled:
             return trio.current_time()
         if self.notices:
@@ -270,14 +269,14 @@ class Exchange:
         return self.alarms.deadline()
 
     def tick(self) -> None:
-        """Handle every session whose deadline has passed."""
+        """Handle the timeouts of all sessions whose deadline has passed."""
         for runtime in self.alarms.due(trio.current_time()):
             session = self.sessions.get(runtime)
             if session is not None:
                 session.tick()
 
     def note_life(self, number: int, now: float) -> Session | None:
-        """Note a sign of life of a link; return the session that it has.
+        """Record that a link is alive; return the session of the link, or None.
 
         Args:
             number: Number of the link.
@@ -292,12 +291,12 @@ class Exchange:
         return session
 
     def lose_link(self, number: int, why: str, *, is_misled: bool = False) -> None:
-        """Remove a link that has ended, and detach its session.
+        """Remove a link that has ended, detach its session, and keep the unwritten messages.
 
         Args:
             number: Number of the link.
             why: The reason.
-            is_misled: Whether unsent answers of this node are no longer true.
+            is_misled: Whether unwritten answers of components are outdated and must be dropped.
         """
         port, session = self.ports.pop(number, None), self.session_of(number)
         reason = CloseReason.REFUSED if is_misled else CloseReason.DONE
@@ -315,7 +314,7 @@ class Exchange:
     # ---- sessions that outlive the node
 
     def begin(self, stub: str, asker: Asker, runtime: str) -> Session:
-        """Make the session of a runtime, in the state before it is opened.
+        """Add the session of a runtime, in its state before the opening.
 
         Args:
             stub: Address of the stub that requests the session.
@@ -324,13 +323,13 @@ class Exchange:
         """
         key = f"{self.tables.addresses.node}|{runtime}"
         if self._ended:
-            # A counter of ended sessions makes the key of a second session of a runtime new.
+            # With the number of ended sessions, a second session of a runtime gets a new key.
             key = f"{key}|{self._ended + 1}"
         session = self.sessions[runtime] = Session(self, key, stub, asker, runtime)
         return session
 
     def record_failed_open(self, port: Connection) -> None:
-        """Count a request with a wrong token; close a link whose host sends too many of them."""
+        """Count a wrong token or proof; close the link if its host sent too many of them."""
         if self._failures.try_spend(port.host, trio.current_time()):
             return
         session = self.session_of(port.number)
@@ -341,17 +340,17 @@ class Exchange:
         port.finish(CloseReason.REFUSED)
 
     def next_id(self, from_: str) -> int:
-        """Return an id for a message the node itself makes."""
+        """Return an id for a message that the node itself makes."""
         return self._ids.next(from_)
 
     def drain(self) -> None:
-        """Close every session; no link brings messages any more."""
+        """Close every session at the end of the node, when no link brings messages any more."""
         for session in list(self.sessions.values()):
             session.leave()
         self.ports.clear()
 
     def rest(self) -> None:
-        """End every session: the bus has crashed, and no runtime can resume one."""
+        """End every session after a crash of the bus; no runtime can resume its session."""
         for runtime, session in self.sessions.items():
             session.core.rest()
             self.tables.release(runtime, "the bus of the node crashed")
@@ -368,7 +367,7 @@ class Exchange:
         self.deliver_to((runtime,), OutboundMessage(message, encode(message)))
 
     def deliver_to(self, runtimes: Sequence[str], entry: OutboundMessage) -> None:
-        """Deliver one message to the sessions of runtimes; check the budget when all have it.
+        """Deliver a message to the sessions of several runtimes; then check the memory budget.
 
         Args:
             runtimes: Addresses of the runtimes, each once.
@@ -384,7 +383,9 @@ class Exchange:
             self.overload.check()
 
     def put(self, runtime: str, entry: OutboundMessage) -> None:
-        """Append a message to the outbox of the link of a session.
+        """Put a message into the queue of the runtime's link; without a link, queue or reroute it.
+
+        A message to another domain's node may go over the stub for that domain.
 
         Args:
             runtime: Address of the runtime.
@@ -408,7 +409,7 @@ class Exchange:
             self.overload.overrun(session, port, entry)
 
     def send_elsewhere(self, runtime: str, entry: OutboundMessage) -> None:
-        """Send a message to the node that has the session of a runtime, or count it as dropped.
+        """Send a message to the domain's node that has the runtime's session, or count a drop.
 
         Args:
             runtime: Address of the runtime, which has no session here.
@@ -419,7 +420,7 @@ class Exchange:
             self.trace.drop(entry.message, DropReason.SESSION_GONE)
 
     def _send_foreign(self, peer: str, entry: OutboundMessage) -> None:
-        """Pass a message to the stub that leads to a node of another domain (MN-19)."""
+        """Give a message to the stub that connects to another domain's node (MN-19)."""
         if self.foreign.send(peer, entry):
             self.trace.hop(Op.DELIVER, entry.message, listener="foreign")
         else:
@@ -473,17 +474,17 @@ class Exchange:
         self.send(requester, answer)
 
     def forget(self, runtime: str) -> None:
-        """Remove the session of a runtime, which is over here."""
+        """Remove the session of a runtime, which has ended or moved to another node."""
         del self.sessions[runtime]
         self.requests_at_parts.give_back(runtime)
         self._ended += 1
 
     def notify_left(self, notice: RuntimeLeft) -> None:
-        """Notify all parts of the node that a runtime has left."""
+        """Queue a notice for each component of the node that a runtime has left."""
         self.notices.extend((component, notice) for component in self.components.values())
 
     def settle_notices(self) -> None:
-        """Deliver the notices, in order, until a part has no room."""
+        """Deliver queued notices, in order, until the mailbox of a component is full."""
         while self.notices:
             component, notice = self.notices[0]
             if not component.try_tell(notice):
@@ -495,10 +496,10 @@ class Exchange:
 
 
 class Departure:
-    """Close all links in order, and then all sessions.
+    """Shutdown of a node: closes all links, waits for the peers, and then closes all sessions.
 
-    Messages that peers sent before they read the close reason are handled between the two. Where
-    other nodes can take the sessions, messages for these wait meanwhile and follow them.
+    Messages that peers sent before they read the close reason are still handled. If other nodes
+    take the sessions, messages for these wait and then follow.
 
     Attributes:
         has_begun: Whether the node is shutting down.
@@ -536,7 +537,7 @@ class Departure:
             port.go_away()
 
     def settle(self, now: float) -> None:
-        """End the remaining sessions when the time is over, or when nothing more can come.
+        """Close the remaining sessions when the time is over, or when all links have ended.
 
         Args:
             now: Seconds on the host's clock.
@@ -555,7 +556,7 @@ class Departure:
             self._exchange.drain()
 
     def deadline(self) -> float:
-        """Return when `settle` is due."""
+        """Return when to call `settle`; infinity when the shutdown is complete."""
         return math.inf if self.is_over else self._until
 
 
@@ -563,16 +564,16 @@ class Departure:
 
 
 KeepName: TypeAlias = Callable[[Change, Connection | None], None]
-"""Stores a change of a name; a link, if given, gets its answer when the change is stored."""
+"""Stores a change of a runtime name; the link, if any, is answered when the change is stored."""
 
 
 class UserNames:
-    """Host the core of the names that belong to users.
+    """Names of runtimes that belong to users: decide who may use a name, and store changes.
 
-    The name of another domain's node belongs to no user: the identity provider binds tokens to it.
+    A node of another domain is no user: the identity provider binds tokens to its address.
 
     Args:
-        keep: Stores a change.
+        keep: Stores a change of a name.
         wall: Returns the seconds since the epoch by which logins end.
     """
 
@@ -585,7 +586,7 @@ class UserNames:
         return len(self._core)
 
     def restore(self, kept: Iterable[NameKept], in_use: Container[str]) -> None:
-        """Take over the names of an earlier process.
+        """Restore the names that an earlier process has stored.
 
         Args:
             kept: The stored names.
@@ -594,7 +595,7 @@ class UserNames:
         self._store(self._core.restore(kept, in_use, self.wall()))
 
     def mirror(self, change: Change) -> None:
-        """Apply a change that another node of the domain has decided."""
+        """Apply a change of a name that another node of the domain has decided."""
         self._core.mirror(change)
 
     def refusal(self, runtime: str, identity: Identity | None) -> Refused | None:
@@ -610,7 +611,7 @@ class UserNames:
         return self._core.refusal(runtime, owner, self.wall())
 
     def note_opened(self, runtime: str, identity: Identity, port: Connection) -> None:
-        """Note that a user has opened a session of a name; store this, then answer the link.
+        """Record that a user has opened a session by a name; store this, then answer the link.
 
         Args:
             runtime: The name.
@@ -621,12 +622,12 @@ class UserNames:
             self._store(self._core.open_session(runtime, _owner(identity), self.wall()), port)
 
     def user_of(self, runtime: str) -> str:
-        """Return the user that a name belongs to; the name itself if it belongs to none."""
+        """Return the user to whom a runtime name belongs; the name itself if to none."""
         owner = self._core.owner_of(runtime)
         return runtime if owner is None else f"{owner.issuer} {owner.user}"
 
     def note_ended(self, runtime: str) -> bool:
-        """Note that a name has no session any more; return whether its user has released it."""
+        """Record that a name's session has ended; return whether the user has released the name."""
         changes = self._core.end_session(runtime, self.wall())
         self._store(changes)
         return NameForgotten(runtime) in changes
@@ -659,12 +660,12 @@ _IN_USE: Final = frozenset({registration.State.LIVE, registration.State.LASTING}
 
 
 def resume(exchange: Exchange, stored: file.Stored, records: Sequence[Row]) -> None:
-    """Restore stored sessions, as detached, and the names that belong to users.
+    """Restore stored sessions, without links, and the names that belong to users.
 
-    A runtime owns again what it had registered: requests for such addresses wait for the runtime.
+    Each runtime owns its registered addresses again: requests for them wait for the runtime.
 
     Args:
-        exchange: The sessions of the node, none so far.
+        exchange: The sessions of the node, which must be empty.
         stored: Stored sessions and names.
         records: The stored records of hyperties and data objects.
     """

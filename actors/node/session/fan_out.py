@@ -1,7 +1,7 @@
-"""Messages for many sessions, delivered to some of them at a time (MN-12).
+"""Deliver a message to many sessions, a few of them at a time (MN-12).
 
-The bytes of a message are made once for all links of one class. A message that waits here for a
-session precedes all later messages for that session.
+A message is encoded once for all links of a class. Each session gets its messages in order, also
+those that do not come from here.
 """
 
 from collections import deque
@@ -19,14 +19,14 @@ from transports.link import Link
 
 
 class _FanOut:
-    """Messages, and the sessions that get all of them.
+    """Messages for the same set of many sessions, partly delivered.
 
     Attributes:
         runtimes: Addresses of all receiving runtimes.
-        waiting: Runtimes that have not got the messages.
-        rest: Runtimes that come next, in order; some may have got the messages early.
-        size: Bytes of the lines.
-        wrapped: The bytes that carry the messages, for each class of links.
+        waiting: Runtimes whose sessions do not have the messages yet.
+        rest: Yields the remaining runtimes; some may already have the messages.
+        size: Bytes of the encoded messages.
+        wrapped: Encoded messages for each class of links.
     """
 
     wrapped: dict[type[Link], bytes]
@@ -40,7 +40,7 @@ class _FanOut:
         self.wrapped = {}
 
     def takes(self, runtimes: Sequence[str], size: int) -> bool:
-        """Return whether another message can join: for the same sessions, before any delivery.
+        """Return whether a message may be added: for the same sessions, before the first delivery.
 
         Args:
             runtimes: Addresses of the runtimes.
@@ -55,16 +55,16 @@ class _FanOut:
 
 
 class FanOuts:
-    """The messages that some of their many sessions have not got; the task of the bus calls it.
+    """Queue of messages for many sessions; delivers to a few sessions at a time.
 
     Attributes:
-        waiting: The fan-outs that are not complete, in order.
+        waiting: Deliveries that are not complete, in order.
 
     Args:
         sessions: The sessions, by address of the runtime.
-        budget: Counts the waiting messages, with a place for each session.
+        budget: Counts the memory of the queued messages, and of the list of sessions.
         trace: Records each written message.
-        put: Puts a message into the outbox of a runtime's link, or handles it otherwise.
+        put: Delivers a message to the session of a runtime.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class FanOuts:
         self._budget.count(PLACE * len(runtimes))
 
     def take(self, runtime: str) -> Sequence[OutboundMessage]:
-        """Remove and return the messages that wait for the session of a runtime, in order.
+        """Remove and return the queued messages for the session of a runtime, in order.
 
         Args:
             runtime: Address of the runtime.
@@ -119,7 +119,9 @@ class FanOuts:
         return taken
 
     def settle(self, runtime: str | None) -> None:
-        """Deliver the messages that wait for the session of a runtime. Idempotent.
+        """Deliver the queued messages for the session of a runtime now.
+
+        Idempotent.
 
         Args:
             runtime: Address of the runtime; None: there is no session.
@@ -128,7 +130,7 @@ class FanOuts:
             self._put_all(runtime, self.take(runtime))
 
     def write(self, clock: Callable[[], float], until: float) -> None:
-        """Write to the next links; never wait.
+        """Write queued messages to links of their sessions until a time, without waiting.
 
         Args:
             clock: Returns seconds.
@@ -153,12 +155,12 @@ class FanOuts:
             self._remove_first(fan_out)
 
     def hand_over(self) -> None:
-        """Put all remaining messages into the outboxes."""
+        """Put all queued messages into the queues of their links."""
         while self._fan_outs:
             self._put(self._fan_outs[0])
 
     def _is_written(self, runtime: str, fan_out: _FanOut) -> bool:
-        """Deliver the messages to one session; return whether its link was written to."""
+        """Deliver the messages to one session; return whether they were written at once."""
         # For the node of another domain, each message is checked by itself.
         session = None if is_node(runtime) else self._sessions.get(runtime)
         port = None if session is None else session.port
@@ -177,10 +179,10 @@ class FanOuts:
         self._remove_first(fan_out)
 
     def _put_all(self, runtime: str, entries: Sequence[OutboundMessage]) -> None:
-        """Put messages in order, after those that are just being put for the same session.
+        """Deliver messages to a session in order, after those that a call further up is delivering.
 
-        A put may end a link, and the end may cause a message for this session, which has to come
-        behind all of them.
+        A delivery may end a link, and this may cause another message for the same session, which
+        has to come last.
         """
         pending = deque(entries)
         self._being_put[runtime] = pending
@@ -190,7 +192,7 @@ class FanOuts:
             del self._being_put[runtime]
 
     def _remove_first(self, fan_out: _FanOut) -> None:
-        """Remove the completed first fan-out, unless a nested call has already removed it."""
+        """Remove the first delivery, which is complete, unless a nested call has removed it."""
         if self._fan_outs and self._fan_outs[0] is fan_out:
             del self._fan_outs[0]
             self._budget.count(-PLACE * len(fan_out.runtimes))

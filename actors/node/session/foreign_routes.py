@@ -1,4 +1,4 @@
-"""Routes of the bus to other domains, and the quarantine of their nodes."""
+"""Routes of the bus to nodes of other domains, and the quarantine of such nodes."""
 
 from collections.abc import Container
 from typing import TYPE_CHECKING
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class ForeignRoutes:
-    """The routes of a node to other domains; the task of the bus calls it.
+    """Routes of a node to other domains, and quarantine of their nodes; the bus calls it.
 
-    The node of another domain, the peer, stands for all senders of that domain: over the session
-    that the peer has here, and over the stub that leads to the peer.
+    A peer is the node of another domain; it represents all senders there. Messages reach it over
+    its session here, or over this node's stub for its domain.
 
     Attributes:
-        paths: Sets paths at the nodes of other domains; None: the node has no routes there.
+        paths: Subscribes at the nodes of other domains; None: the node has no such routes.
     """
 
     def __init__(self, domain: str, domains: Container[str]) -> None:
@@ -34,15 +34,15 @@ class ForeignRoutes:
         self.paths: Onward | None = None
 
     def open(self, foreign: ForeignRef) -> None:
-        """Set the actor that carries messages to other domains."""
+        """Set the actor that exchanges messages with other domains."""
         self._foreign = foreign
 
     def is_for_stub(self, peer: str, message: Message, *, has_session: bool) -> bool:
-        """Return whether a message to a peer goes over its stub, not over its session here.
+        """Return whether a message to a peer goes over the stub, not over the peer's session.
 
-        Requests go over the stub (I-M10). Answers go over the session (MN-18), as do messages for
-        which the peer subscribed over the session. Writes of children take the way of the requests,
-        so that a change does not overtake its new child (I-B7).
+        Requests go over the stub (I-M10). Answers and subscribed messages go over the session
+        (MN-18). Writes of child objects go over the stub, so that they do not overtake their
+        creation (I-B7).
 
         Args:
             peer: Address of the peer.
@@ -55,10 +55,10 @@ class ForeignRoutes:
         return not has_session or message.is_request or is_of_child
 
     def objection(self, peer: str, message: Message) -> str | None:
-        """Return why a peer would refuse a message from this node, which stands for its domain.
+        """Return why a peer would refuse a message of this node; None: the peer accepts it.
 
-        Forwarding a sender of a third domain would make this node an offender there (S14). An
-        answer may be given for messages that the peer fanned out (C-81).
+        A sender of a third domain would be an offence (S14). An answer may have a sender of the
+        peer's domain (C-81).
 
         Args:
             peer: Address of the peer.
@@ -73,7 +73,7 @@ class ForeignRoutes:
         )
 
     def send(self, peer: str, entry: OutboundMessage) -> bool:
-        """Pass a message to the stub of a peer; return False if there is no room now.
+        """Give a message to the stub of a peer; return False if there is no room now.
 
         Args:
             peer: Address of the peer.
@@ -85,7 +85,7 @@ class ForeignRoutes:
         )
 
     def record_offence(self, peer: str) -> bool:
-        """Count an offence of a peer; return whether its link is to be closed (S14)."""
+        """Count an offence of a peer; after too many, quarantine the peer, return True (S14)."""
         is_over = self._quarantine.offended(peer, trio.current_time())
         if is_over and self._foreign is not None:
             domain = domain_of(peer)

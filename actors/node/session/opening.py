@@ -1,4 +1,4 @@
-"""Open sessions: verify the login, apply the policy, give the link its session.
+"""Requests to open a session, and the validation of logins for them.
 
 POL-18, M-14, M-15, M-55, SC-40.
 """
@@ -36,7 +36,7 @@ from transports.bodies import write_body
 
 @attrs.frozen
 class OpenRequest:
-    """The request of a link for the session of a runtime, or of another domain's node.
+    """Request of a link for the session of a runtime, or of another domain's node.
 
     Attributes:
         runtime: Address of the runtime, or of the node of a domain.
@@ -58,16 +58,16 @@ class OpenRequest:
 def open_request(
     message: Message, control: session.SessionControl, port: Connection, rights: NodeRights
 ) -> OpenRequest:
-    """Read an open request.
+    """Read the runtime, token and key from the body of a request to open or reopen a session.
 
     Args:
         message: The message.
         control: Body of the request.
-        port: Write end of the requesting link.
+        port: The requesting link.
         rights: The rights of sessions at the node.
 
     Raises:
-        BadMessageError: The address is of no runtime and no node, or is below that of a session;
+        BadMessageError: The address is not of a runtime or node, or is below a session's address;
             or the key is invalid.
     """
     text = control.params.runtime_url
@@ -105,7 +105,7 @@ _AWAY = "your login cannot be verified now; try again"
 
 @attrs.frozen
 class Vouched:
-    """A login succeeded."""
+    """Outcome of a login that succeeded: identity of the user, and credentials for the session."""
 
     request: OpenRequest
     identity: Identity
@@ -114,7 +114,7 @@ class Vouched:
 
 @attrs.frozen
 class Denied:
-    """A login failed.
+    """Outcome of a login that failed: code and reason for the answer.
 
     Attributes:
         retry_after: Seconds after which another attempt may succeed; None: unknown or never.
@@ -130,12 +130,12 @@ Verdict: TypeAlias = Vouched | Denied
 
 
 class Logins:
-    """Have the identity connector validate logins, each in a task; the task of the bus calls it.
+    """Validate logins by the identity connector, each in a task of its own; the bus calls it.
 
-    Each link has at most one pending login, and the node at most `LOGINS_PENDING`; a link without
-    an answer within `OPEN_TIMEOUT` is refused. A login that succeeds too late for its link, or for
-    which the node has no room, is kept: the same token then opens the session. A token whose
-    validation is pending is not a used token: whoever sends it meanwhile is asked to try again.
+    Each link has at most one pending login, and the node `LOGINS_PENDING`. A link is refused if its
+    login takes longer than `OPEN_TIMEOUT`. A login that succeeds too late, or for which the node
+    has no room, is kept: the same token then opens the session. While a token is validated,
+    requests with the same token are asked to try again.
 
     Attributes:
         is_required: Whether each session needs a login.
@@ -162,7 +162,7 @@ class Logins:
         return link in self._waiting
 
     def ask(self, request: OpenRequest) -> Denied | None:
-        """Start the validation of a login; return the denial if that is not possible."""
+        """Start the validation of a login; return the denial if it cannot be started."""
         token = request.token or ""
         digest = digest_of(token)
         if len(self._waiting) >= LOGINS_PENDING or digest in self._asked:
@@ -189,7 +189,7 @@ class Logins:
         self._host.bus.call(self._take, request, answer, identity)
 
     def _take(self, request: OpenRequest, answer: Message, identity: Identity | None) -> None:
-        """Process the answer of the connector; the link may have stopped waiting for it."""
+        """Process the connector's answer; keep the login if the link no longer waits for it."""
         link = request.port.number
         trace, (waiting, _) = self._exchange.trace, self._waiting.get(link, (None, 0.0))
         verdict = self._verdict(request, answer, identity)
@@ -204,7 +204,7 @@ class Logins:
                 self.keep(verdict)
 
     def keep(self, vouched: Vouched) -> None:
-        """Keep a valid login that has opened no session."""
+        """Keep a valid login that opened no session, for another request with the same token."""
         digest = vouched.identity.login
         if digest is not None:
             self._unused[digest] = vouched
@@ -212,7 +212,7 @@ class Logins:
                 del self._unused[next(iter(self._unused))]
 
     def take_unused(self, request: OpenRequest) -> Vouched | None:
-        """Remove and return the kept login of the token that a link shows again, or None."""
+        """Remove and return a kept login for the token of a request; None: there is none."""
         digest = digest_of(request.token or "")
         vouched = self._unused.get(digest)
         if vouched is None or self._objection(request, vouched.identity, self._clock()) is not None:
@@ -240,15 +240,15 @@ class Logins:
         return Vouched(request, identity, credentials)
 
     def forget(self, link: int) -> None:
-        """Stop waiting for the login of a link that has ended."""
+        """Discard the pending login of a link that has ended."""
         self._waiting.pop(link, None)
 
     def deadline(self) -> float:
-        """Return when `overdue` has a login to return."""
+        """Return when the next pending login is overdue; infinity if none is pending."""
         return next((until for _, until in self._waiting.values()), math.inf)
 
     def overdue(self) -> list[Denied]:
-        """Remove the logins that have waited too long; return their denials."""
+        """Remove the pending logins that took too long; return their denials."""
         now = trio.current_time()
         overdue = [request for request, until in self._waiting.values() if until <= now]
         for request in overdue:
@@ -260,7 +260,7 @@ class Logins:
         self._exchange.trace.counters.count(Tally.LOGINS, outcome)
 
     def _objection(self, request: OpenRequest, identity: Identity, wall: float) -> str | None:
-        """Return why a login does not open the requested session; None: it opens the session."""
+        """Return why a valid login may not open the requested session; None: it may."""
         runtime, domain = request.runtime, domain_of(request.runtime)
         why = None
         if identity.until <= wall:

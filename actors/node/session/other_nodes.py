@@ -1,8 +1,8 @@
-"""The other nodes of a domain, as one node uses them.
+"""Interface to the other nodes of a domain, as one node uses it.
 
-`OtherNodes` is the interface, and its implementation for the only node of a domain, which stores
-its sessions and names in its own file and has no logs. `actors.node.group.group.Group` implements
-it for a node with others. The task of the bus makes all calls, and no call waits.
+`OtherNodes` is the interface, and its implementation for a domain with one node: sessions and names
+are stored in a file, and no durable messages are kept. `actors.node.group.group.Group` is the
+implementation for several nodes. The task of the bus makes all calls; none waits.
 """
 
 import math
@@ -37,7 +37,7 @@ _NO_LOGS: Final = "the node keeps no messages: it has no engine"
 
 
 class OtherNodes:
-    """The other nodes of a domain; this class serves a node that has none.
+    """Interface to the other nodes of a domain; this class serves the only node of a domain.
 
     Args:
         exchange: The sessions of this node.
@@ -54,14 +54,14 @@ class OtherNodes:
     # ---- calls to the other nodes
 
     def objection(self, runtime: str | None = None) -> Refused | None:
-        """Return why nothing may be changed now; None: changes are permitted.
+        """Return why nothing may be changed at present; None: changes are permitted.
 
         Args:
             runtime: A runtime that requests a session here; None: any change.
         """
 
     def publish(self, change: Change, link: Connection | None = None) -> None:
-        """Store a change, or send it to the other nodes.
+        """Store a change, and send it to the other nodes.
 
         Args:
             change: The change.
@@ -83,9 +83,10 @@ class OtherNodes:
         runtimes: Sequence[str],
         nodes: Collection[str] = (),
     ) -> Sequence[str]:
-        """Send a message to other nodes; return the receivers that are not at other nodes.
+        """Send a message to other nodes; return the runtimes that are at no other node.
 
-        A message that cannot be sent is answered, or counted.
+        If the message cannot be sent, a request is refused, and any other message counted as
+        dropped.
 
         Args:
             entry: The message.
@@ -97,9 +98,10 @@ class OtherNodes:
         return runtimes
 
     def look_up(self, message: Message, by: str | None) -> bool:
-        """Hold a message until its receiver is looked up, then route it again.
+        """Hold a message while the engine looks up its receiver, and route it after that.
 
-        A message that cannot wait is answered, or counted.
+        If the message cannot be held, a request is refused, and any other message counted as
+        dropped.
 
         Args:
             message: The message.
@@ -112,7 +114,7 @@ class OtherNodes:
         return False
 
     def keep(self, message: Message, by: str | None) -> bool:
-        """Take over an admitted message that is durable, was kept as such, or has to wait.
+        """Write a message to the durable log, or let it wait, if that is needed before its routing.
 
         Args:
             message: The message.
@@ -127,22 +129,21 @@ class OtherNodes:
         return is_for_log
 
     def log_of(self, message: Message) -> str | None:
-        """Return the runtime whose log has to keep a durable message.
+        """Return the runtime in whose log a durable message is kept; None: not kept here.
 
-        Another domain has its own logs.
+        Messages to another domain are kept by that domain.
         """
         # Not the log of a subscriber: a returning runtime subscribes to its own addresses.
         owner = self.exchange.tables.routing.owner_of(message.to)
         return None if owner is None or is_node(owner) else owner
 
     def follow(self, session: Session) -> None:
-        """Note that a session has got or lost a link; its log is sent over a link only."""
+        """React to a link that a session has got or lost: its log is sent only over a link."""
 
     def take_up(self, runtime: str) -> Session | None:
-        """Load the session that a runtime has at another node into this node, as detached.
+        """Load the session that a runtime has at another node, without a link.
 
-        The session stays the other node's until it is published here; before that it can be
-        returned.
+        The session belongs to the other node until it is published here.
 
         Args:
             runtime: Address of the runtime.
@@ -152,7 +153,7 @@ class OtherNodes:
         """
 
     def end(self, left: RuntimeLeft, *, is_resumable: bool) -> None:
-        """Release the possessions of a session that is over here.
+        """Release the addresses and subscriptions of a session that is over here.
 
         Args:
             left: The runtime.
@@ -162,34 +163,34 @@ class OtherNodes:
         self.exchange.tables.release(left.runtime, left.why)
         self.exchange.notify_left(left)
 
-    # ---- turns of the bus, and its end
+    # ---- calls of the bus after each batch of messages, and at its end
 
     @property
     def is_member(self) -> bool:
-        """Whether this node may serve runtimes now."""
+        """True if this node may serve runtimes now."""
         return True
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing waits for the engine."""
+        """True if no change still has to be stored by the engine."""
         return True
 
     def catch_up(self) -> None:
-        """Process changes that arrived without a call, before the turn of the bus goes on."""
+        """Apply the changes that other nodes have sent, before the bus handles the next message."""
 
     def settle(self) -> None:
-        """Send the changes of this turn of the bus."""
+        """Send the changes that were published since the last call."""
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return when to call `tick`; infinity if there is nothing to do."""
         return math.inf
 
     def tick(self) -> None:
-        """Do the work that is due."""
+        """Do what has to be done at a certain time, such as timeouts."""
 
     def leave(self) -> bool:
-        """Begin to leave the domain; return whether another node can take the sessions."""
+        """Begin to leave the group of nodes; return whether another node can take the sessions."""
         return False
 
     def close(self) -> None:
-        """Forget the sessions of other nodes, and their addresses. Idempotent."""
+        """Remove the sessions and addresses of other nodes from the tables; idempotent."""

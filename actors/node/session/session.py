@@ -1,4 +1,4 @@
-"""The session of a runtime: the host of its core, in the task of the bus."""
+"""Session of a runtime at a node: connects the session's state machine with links and messages."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 _log = get_logger("actors.node")
 
 Outcome: TypeAlias = Granted | Refused | None
-"""The outcome of a request for the session; None: the session has ended meanwhile."""
+"""Outcome of a request for a session; None: the session has ended meanwhile."""
 
 
 class Session:
-    """Host the core of a runtime's session, and connect it with its link.
+    """Session of a runtime: performs what the session core decides, on links and other sessions.
 
-    Actions that can cause messages for this runtime run after the core has returned.
+    Actions that may cause messages for this runtime are deferred until the core has returned.
 
     Attributes:
-        asker: Facts about the sender for the policy.
-        port: The link that has the session; None while detached.
+        asker: Facts about the runtime and its user, for policies.
+        port: The link that has the session; None: no link at present.
         dialect: Dialect of the runtime over its last link; None while it has a link (N3).
     """
 
@@ -77,7 +77,7 @@ class Session:
     # ---- events of the session
 
     def tell(self, act: Callable[[NodeSessionCore, float], None]) -> Outcome:
-        """Let the core act at the present time; return the outcome of a request."""
+        """Call a method of the core with the current time; return the outcome of a request."""
         act(self.core, trio.current_time())
         return self._settle()
 
@@ -113,7 +113,7 @@ class Session:
         self._settle()
 
     def detach(self, link: int) -> None:
-        """Remove a link that does not have the session any more."""
+        """Remove a link that does not have this session any more."""
         exchange = self._exchange
         exchange.runtimes.pop(link, None)
         exchange.ports.pop(link, None)
@@ -123,7 +123,7 @@ class Session:
             exchange.others.follow(self)
 
     def _settle(self, *, is_leaving: bool = False) -> Outcome:
-        """Run the deferred actions after the core has returned; return the outcome."""
+        """Run the actions that the core has caused, after it has returned; return the outcome."""
         exchange, runtime = self._exchange, self.core.runtime
         deferred, unsent, outcome = self._deferred, self._unsent, self._outcome
         self._deferred, self._unsent, self._outcome = None, (), None
@@ -139,7 +139,7 @@ class Session:
         return outcome
 
     def _notify_lost(self) -> None:
-        """Notify the subscribers of the status of the runtime, once, that it is gone (REG-12)."""
+        """Tell subscribers of the runtime's status, once, that the runtime is gone (REG-12)."""
         exchange, runtime = self._exchange, self.core.runtime
         if not exchange.statuses.lose_runtime(runtime):
             return
@@ -154,7 +154,7 @@ class Session:
             case _:
                 exchange.trace.drop(event, DropReason.NO_TARGET)
 
-    # ---- the port of the core
+    # ---- actions that the core decides
 
     def _defer(self, act: Callable[[], None]) -> None:
         self._deferred = self._deferred or []
