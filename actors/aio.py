@@ -537,11 +537,11 @@ class Runtime:
             if each is not None and not asyncio.iscoroutinefunction(each):
                 raise TypeError(f"{each!r} is no coroutine function (`async def`)")
         made = partial(_Served, self.thread, request, event)
-        async with self.thread.enter(self._deployed(made, name or request.__name__)) as url:
+        async with self.thread.enter(self._keep_deployed(made, name or request.__name__)) as url:
             yield url
 
     @asynccontextmanager
-    async def _deployed(self, made: Callable[[], Hyperty], name: str) -> AsyncIterator[str]:
+    async def _keep_deployed(self, made: Callable[[], Hyperty], name: str) -> AsyncIterator[str]:
         async with await self.running.deploy(made, name) as deployed:
             yield deployed.url
 
@@ -603,7 +603,7 @@ async def _in_trio(
 
 
 @asynccontextmanager
-async def _opened(
+async def _open_in_thread(
     context: AbstractAsyncContextManager[S], facade: Callable[[S, TrioThread], T]
 ) -> AsyncIterator[T]:
     """Keep a context of Trio open, in a thread of its own."""
@@ -626,7 +626,7 @@ def open_node(
     Raises:
         Exception: As `actors.open_node`.
     """
-    return _opened(embedded_node.open_node(domain, network=network, trace=trace), Node)
+    return _open_in_thread(embedded_node.open_node(domain, network=network, trace=trace), Node)
 
 
 def open_runtime(
@@ -656,7 +656,9 @@ def open_runtime(
         Exception: As `actors.open_runtime`.
     """
     if isinstance(domain, RuntimeConfig):
-        return _opened(embedding.open_runtime(domain, network=network, trace=trace), Runtime)
+        return _open_in_thread(
+            embedding.open_runtime(domain, network=network, trace=trace), Runtime
+        )
     opening = embedding.open_runtime(
         domain,
         name,
@@ -666,4 +668,4 @@ def open_runtime(
         store=store,
         credentials=credentials,
     )
-    return _opened(opening, Runtime)
+    return _open_in_thread(opening, Runtime)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 from zoneinfo import ZoneInfo
 
 import click
+import orjson
 from typing_extensions import override
 
 from actors.catalogue.source import Places, read_places
@@ -28,6 +29,7 @@ from fsm.commands.parameters import FILE, FOLDER, Make, Maker, group, option
 from fsm.policy.terms import Algorithm, Result
 from specs.addresses import address
 from specs.errors import ProtoflyError
+from specs.jsonvalue import Json
 from specs.limits.protocol import HTTP_TOKEN_CHARS
 from transports import link, tls, urls
 from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
@@ -127,6 +129,19 @@ def text_checked_by(check: Callable[[str], object]) -> Callable[[str], str]:
         return text
 
     return read
+
+
+def read_json(text: str) -> Json:
+    """Return the value of JSON text.
+
+    Raises:
+        BadParameter: The text is no JSON.
+    """
+    try:
+        value: Json = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise click.BadParameter(f"{text!r} is no JSON: {exc}") from exc
+    return value
 
 
 def read_user(text: str) -> str:

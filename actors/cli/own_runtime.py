@@ -3,6 +3,7 @@
 import os
 import secrets
 import shlex
+import signal
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -11,15 +12,17 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 import attrs
+import trio
 
 from actors.catalogue.source import Places
 from actors.cli import failure, options
 from actors.cli.group import CommandError, ExitCode, advise_on
 from actors.kit import ids
-from actors.resources import open_tracer
+from actors.resources import bare_error, open_tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.discovery.search import SearchError
+from actors.runtime.objects.participant import ObjectError
 from actors.runtime.runtime import Runtime
 from actors.runtime.stubs import credentials, token_sources
 from fsm.commands.parameters import fields, group, option
@@ -272,10 +275,29 @@ def runtime_opener(  # type: ignore[explicit-any] # values of fields
                     await runtime.release_name()
             try:
                 return await work(runtime)
-            except SearchError as error:
+            except (ObjectError, SearchError) as error:
                 raise CommandError(f"{error}", exit_code(error.code)) from error
 
     return lambda work: failure.run(partial(open_runtime_for, work))
+
+
+async def until_signal(work: Callable[[], Awaitable[object]]) -> ExitCode:
+    """Do some work to its end, or cancel it at SIGINT or SIGTERM.
+
+    Raises:
+        Exception: What the work raises.
+    """
+    with bare_error(), trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async with trio.open_nursery() as nursery:
+
+            async def finish() -> None:
+                await work()
+                nursery.cancel_scope.cancel()
+
+            nursery.start_soon(finish)
+            async for _ in signals:
+                nursery.cancel_scope.cancel()
+    return ExitCode.OK
 
 
 REGISTRY: Final = option(

@@ -14,9 +14,9 @@ def command(ctx: click.Context, shell: str) -> None:
 
     For bash: protofly completion bash > ~/.local/share/bash-completion/completions/protofly
     """
-    found = get_completion_class(shell)
-    if found is None:
+    completion = get_completion_class(shell)
+    if completion is None:
         raise click.UsageError(f"there is no completion for {shell}")
     root = ctx.find_root()
-    script = found(root.command, {}, "protofly", "_PROTOFLY_COMPLETE").source()
+    script = completion(root.command, {}, "protofly", "_PROTOFLY_COMPLETE").source()
     echo(*script.splitlines())

@@ -1,18 +1,16 @@
 """`python -m actors find`: find hyperties and data objects, and follow what is found."""
 
 import json
-import signal
 from functools import partial
 from typing import Final
 
 import attrs
 import click
-import trio
 
 from actors.cli import options
 from actors.cli.failure import Table, say
 from actors.cli.group import CommandError, ExitCode, echo
-from actors.cli.own_runtime import REGISTRY, RunTemporary, temporary_runtime
+from actors.cli.own_runtime import REGISTRY, RunTemporary, temporary_runtime, until_signal
 from actors.runtime.runtime import Runtime
 from fsm.commands import parameters
 from fsm.registry.discovery import Criteria, FoundEntry, Query
@@ -61,12 +59,7 @@ async def _watch(
             else:
                 table.print([(change.change.value, *_row(change.entry))])
 
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(follow)
-            async for _ in signals:
-                nursery.cancel_scope.cancel()
-    return ExitCode.OK
+    return await until_signal(follow)
 
 
 async def _print_record(address: str, attribute: str | None, runtime: Runtime) -> ExitCode:

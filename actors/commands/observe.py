@@ -1,15 +1,11 @@
 """`python -m actors observe`: follow a data object, its changes as JSON lines."""
 
-import signal
 from functools import partial
-
-import trio
 
 from actors.cli import options, own_runtime
 from actors.cli.failure import say
-from actors.cli.group import CommandError, ExitCode
+from actors.cli.group import ExitCode
 from actors.hyperties import Caller
-from actors.runtime.objects.participant import ObjectError
 from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument, option
 from specs.addresses.address import canonical
@@ -31,10 +27,10 @@ def command(
     Args:
         once: Print the value only.
     """
-    return run(partial(_observe, url, once))
+    return run(partial(_observe, url, once=once))
 
 
-async def _observe(url: str, once: bool, runtime: Runtime) -> ExitCode:  # noqa: FBT001 - by partial
+async def _observe(url: str, runtime: Runtime, *, once: bool) -> ExitCode:
     caller = Caller()
     await runtime.deploy("caller", lambda: caller)
 
@@ -42,22 +38,11 @@ async def _observe(url: str, once: bool, runtime: Runtime) -> ExitCode:  # noqa:
         async with caller.observe(url) as copy:
             changes = copy.changes()
             say("value", url=url, version=copy.version, value=copy.value)
-            if not once:
-                async for change in changes:
-                    texts = {"path": change.path, "old": change.old, "new": change.new}
-                    say("update", url=url, version=change.version, **texts)
-                say("end", url=url)
-        scope.cancel()
+            if once:
+                return
+            async for change in changes:
+                texts = {"path": change.path, "old": change.old, "new": change.new}
+                say("update", url=url, version=change.version, **texts)
+            say("end", url=url)
 
-    try:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async with trio.open_nursery() as nursery:
-                scope = nursery.cancel_scope
-                nursery.start_soon(follow)
-                async for _ in signals:
-                    scope.cancel()
-    except* ObjectError as errors:
-        error = errors.exceptions[0]
-        code = own_runtime.exit_code(error.code) if isinstance(error, ObjectError) else 1
-        raise CommandError(str(error), ExitCode(code)) from error
-    return ExitCode.OK
+    return await own_runtime.until_signal(follow)

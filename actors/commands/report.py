@@ -1,27 +1,27 @@
 """`python -m actors report`: report a data object that lines of the standard input change."""
 
-import signal
 from collections.abc import Sequence
 from functools import partial
+from typing import Final
 
 import click
-import trio
 
 from actors.cli import options, own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.lines import for_each_line
-from actors.commands.send import read_json
 from actors.hyperties import Caller
-from actors.runtime.objects.participant import ObjectError, SchemaError
+from actors.runtime.objects.participant import SchemaError
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument, option
 from specs.addresses.address import canonical
 from specs.jsonvalue import JsonObject
 
+_MEANINGS: Final = ((SchemaError, ExitCode.USAGE, "correct --value, or the line"),)
 
-@options.define_command("report", has_log=True)
+
+@options.define_command("report", has_log=True, meanings=_MEANINGS)
 def command(
     *,
     run: own_runtime.RunTemporary = own_runtime.temporary_runtime("report", "runtime_name"),
@@ -41,7 +41,7 @@ def command(
         value: The first value.
         allow: Only the hyperties with these addresses may observe; repeatable [default: all may].
     """
-    first = read_json(value)
+    first = options.read_json(value)
     if not isinstance(first, dict):
         raise click.BadParameter(f"{value!r} is no JSON object", param_hint="'--value'")
     return run(partial(_report, name, schema, first, allow))
@@ -58,20 +58,8 @@ async def _report(
         async with caller.report(schema, first, name=name, **access) as reported:
             say("object", url=reported.url, version=reported.version)
             await for_each_line(partial(_change, reported))
-        scope.cancel()
 
-    try:
-        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async with trio.open_nursery() as nursery:
-                scope = nursery.cancel_scope
-                nursery.start_soon(report)
-                async for _ in signals:
-                    scope.cancel()
-    except* (ObjectError, SchemaError) as errors:
-        error = errors.exceptions[0]
-        code = own_runtime.exit_code(error.code) if isinstance(error, ObjectError) else 2
-        raise CommandError(str(error), ExitCode(code)) from error
-    return ExitCode.OK
+    return await own_runtime.until_signal(report)
 
 
 async def _change(reported: ReportedObject, line: object) -> None:

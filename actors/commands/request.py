@@ -5,12 +5,11 @@ from functools import partial
 from typing import Final, TypeAlias
 
 import click
-import orjson
 
 from actors.cli import own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
-from actors.cli.options import define_command
+from actors.cli.options import define_command, read_json
 from actors.hyperties import Caller
 from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument, option
@@ -35,10 +34,7 @@ _Rest: TypeAlias = tuple[tuple[str, ...], Json]
 def _read(words: tuple[str, ...]) -> _Rest:
     """Return the words before the last one, and the last word as JSON."""
     *names, value = words
-    try:
-        return tuple(names), orjson.loads(value)
-    except orjson.JSONDecodeError as exc:
-        raise click.BadParameter(f"{value!r} is no JSON: {exc}") from exc
+    return tuple(names), read_json(value)
 
 
 @define_command("request", has_log=True)

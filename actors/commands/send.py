@@ -2,9 +2,6 @@
 
 from functools import partial
 
-import click
-import orjson
-
 from actors.cli import options, own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
@@ -15,19 +12,6 @@ from fsm.commands.parameters import argument
 from specs.addresses.address import canonical
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
-
-
-def read_json(text: str) -> Json:
-    """Return the value of JSON text.
-
-    Raises:
-        BadParameter: The text is no JSON.
-    """
-    try:
-        value: Json = orjson.loads(text)
-    except orjson.JSONDecodeError as exc:
-        raise click.BadParameter(f"{text!r} is no JSON: {exc}") from exc
-    return value
 
 
 @options.define_command("send", has_log=True)
@@ -41,7 +25,7 @@ def command(
 
     Without JSON, or if JSON is `-`, each line of the standard input is an event.
     """
-    values = None if value == "-" else [read_json(value)]
+    values = None if value == "-" else [options.read_json(value)]
     return run(partial(_send, to, values))
 
 

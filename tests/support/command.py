@@ -84,16 +84,28 @@ def lines_of(text: str) -> list[str]:
     return text.removesuffix("\n").split("\n") if text else []
 
 
-@attrs.frozen
+@attrs.define
 class Serving:
     """A command that serves, and its ready line."""
 
     process: WarmProcess
     ready: dict[str, object]
+    _out: trio.abc.ReceiveStream
+    _rest: bytes = b""
 
     @property
     def url(self) -> str:
         return str(self.ready["url"])
+
+    async def line(self) -> dict[str, object] | None:
+        """Return the next line of the output after the ready line; None: it has ended."""
+        while b"\n" not in self._rest:
+            piece = await self._out.receive_some()
+            if not piece:
+                return None
+            self._rest += piece
+        line, _, self._rest = self._rest.partition(b"\n")
+        return orjson.loads(line)
 
     async def stop(self, how: int = signal.SIGTERM) -> int:
         self.process.send_signal(how)
@@ -117,11 +129,12 @@ async def serving(
             os.close(inner)
         try:
             line = b""
-            while not line.endswith(b"\n"):
+            while b"\n" not in line:
                 piece = await out.receive_some()
                 assert piece, "it ended before it was ready"
                 line += piece
-            yield Serving(process, orjson.loads(line))
+            ready, _, rest = line.partition(b"\n")
+            yield Serving(process, orjson.loads(ready), out, rest)
         finally:
             process.kill()
             with trio.CancelScope(shield=True):

@@ -269,10 +269,12 @@ class HypertyHost(Actor[Delivery]):
             case MessageType.UNSUBSCRIBE if self._participant.is_watching(request):
                 self._participant.pass_expulsion(request)
                 return None
+            case _ if ANSWER_WITHIN in request.body or self._hyperty.answer_within is not None:
+                return await self._handle_in_time(request)
             case _:
                 return await self._handle_request(request)
 
-    async def _handle_request(self, request: Message) -> Sendable:
+    async def _handle_in_time(self, request: Message) -> Sendable:
         """Call the handler of a request for as long as it may take, and keep its requester waiting.
 
         Raises:
@@ -280,12 +282,12 @@ class HypertyHost(Actor[Delivery]):
         """
         limit = self._time_for(request)
         if limit is None:
-            return await self._call_method(request)
+            return await self._handle_request(request)
         waiting = trio.CancelScope()
         self.spawn(self._prolong, request, waiting)
         try:
             with trio.move_on_after(limit):
-                return await self._call_method(request)
+                return await self._handle_request(request)
         finally:
             waiting.cancel()
         raise Refused(Code.TIMEOUT, f"its handler has not ended within {limit:g} s")
@@ -304,7 +306,7 @@ class HypertyHost(Actor[Delivery]):
                 await trio.sleep(PROGRESS_PERIOD)
                 await self._hyperty.progress(request)
 
-    async def _call_method(self, request: Message) -> Sendable:
+    async def _handle_request(self, request: Message) -> Sendable:
         """Call the handler that takes a request of the application, or else `on_request`."""
         handler = self._hyperty.handlers.find(request)
         if handler is None:

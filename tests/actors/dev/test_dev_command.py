@@ -69,6 +69,13 @@ async def developing(*arguments):
                 await process.ended()
 
 
+def save(file, text):
+    """Replace a file as an editor does; nobody sees the moment in which it is empty."""
+    new = file.with_suffix(".new")
+    new.write_text(text)
+    new.replace(file)
+
+
 async def test_a_changed_file_is_reloaded_at_the_same_address(tmp_path):
     file, state = tmp_path / "hello.py", tmp_path / "state"
     file.write_text(HELLO.format(value="one"))
@@ -90,19 +97,19 @@ async def test_a_changed_file_is_reloaded_at_the_same_address(tmp_path):
         assert {path.stat().st_mode & 0o777 for path in state.iterdir()} == {0o600}
         assert await ask(url) == "one"
 
-        file.write_text("class (")
+        save(file, "class (")
         refused = await said()
         assert (refused["ok"], refused["url"]) == (False, url)
         assert "SyntaxError" in refused["why"]
         assert "class (" in refused["details"]
         assert await ask(url) == "one"
 
-        file.write_text(BROKEN)
+        save(file, BROKEN)
         refused = await said()
         assert (refused["ok"], "not today" in refused["why"]) == (False, True)
         assert await ask(url) == "one"
 
-        file.write_text(HELLO.format(value="two"))
+        save(file, HELLO.format(value="two"))
         reloaded = await said()
         assert (reloaded["ok"], reloaded["url"]) == (True, url)
         assert await ask(url) == "two"

@@ -18,7 +18,7 @@ def log():
         yield stream
 
 
-async def asked(requests=20):
+async def ask_many(requests=20):
     """Counters of a runtime without a trace, after requests within it."""
     network = MemoryNetwork()
     async with open_node(NodeConfig(domain="a.ex"), network, NULL_TRACER) as node:
@@ -33,7 +33,7 @@ async def asked(requests=20):
 
 
 async def test_a_runtime_that_judges_itself_breaks_nothing(autojump_clock):
-    assert await asked() == {}
+    assert await ask_many() == {}
 
 
 async def test_a_node_that_judges_itself_breaks_nothing(autojump_clock):

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 
 import orjson
 import pytest
-import trio
 
 from actors.cli.group import ExitCode
 from tests.support.command import call, serving, typed
@@ -55,27 +54,19 @@ async def test_changes_are_lines_until_the_object_is_deleted():
     async with serving(*NODE) as node:
         with lines() as (stdin, written):
             report = ("report", *place(node), "kitchen", "--value", '{"degrees": 20}')
-            async with serving(*report, stdin=stdin) as reporter, trio.open_nursery() as nursery:
-                seen = []
-
-                async def observe():
-                    ended = await call("observe", *place(node), reporter.ready["url"])
-                    seen.extend(map(orjson.loads, ended.out))
-
-                nursery.start_soon(observe)
-                # A change that comes before the observer is part of its first value.
-                for degrees in range(21, 60):
-                    write(written, {"degrees": degrees})
-                    await trio.sleep(0.05)  # real time: as a sensor writes
+            async with (
+                serving(*report, stdin=stdin) as reporter,
+                serving("observe", *place(node), reporter.ready["url"]) as observer,
+            ):
+                write(written, *[{"degrees": degrees} for degrees in range(21, 60)])
+                changes = [await observer.line() for _ in range(21, 60)]
+                assert [change["schema"] for change in changes] == ["protofly.update/1"] * 39
+                assert [change["new"] for change in changes] == [*range(21, 60)]
+                assert [change["version"] for change in changes] == [*range(2, 41)]
                 assert await reporter.stop() == ExitCode.OK
-        assert [line["schema"] for line in (seen[0], seen[-1])] == [
-            "protofly.value/1",
-            "protofly.end/1",
-        ]
-        changes = seen[1:-1]
-        assert changes[-1]["new"] == 59
-        values = [seen[0]["value"]["degrees"], *(line["new"] for line in changes)]
-        assert values == [*range(values[0], 60)]
+                assert (await observer.line())["schema"] == "protofly.end/1"
+                assert await observer.line() is None
+                assert await observer.process.ended() == ExitCode.OK
 
 
 async def test_events_are_sent_as_an_argument_or_as_lines():

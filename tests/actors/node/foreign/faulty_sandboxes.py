@@ -26,22 +26,22 @@ def sandbox_that_says(word, reported, *messages):
     @asynccontextmanager
     async def spawn(label):
         wire = Wire(Kind.UNIX, label, 1, Upgrade())
-        said = (
+        lines = (
             [PipeMessage(Word(word), 0, "", reported)]
             if not messages
             else [PipeMessage(Word(word), rest=json.dumps(one).encode()) for one in messages]
         )
         async with open_background() as background:
-            background.start_soon(_say, wire.acceptor, said)
+            background.start_soon(_say, wire.acceptor, lines)
             yield wire.dialler
 
     return spawn
 
 
-async def _say(link, said):
+async def _say(link, lines):
     try:
         await link.receive()
-        for one in (PipeMessage(Word.READY), *said):
+        for one in (PipeMessage(Word.READY), *lines):
             await link.send(write_message(one))
         while True:
             await link.receive()

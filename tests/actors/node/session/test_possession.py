@@ -34,23 +34,15 @@ async def test_a_proof_that_was_overheard_is_void_on_another_link(autojump_clock
         assert (await victim.control("open", **stolen)).code == 200
 
 
-async def test_a_challenge_is_good_once(autojump_clock):
+@pytest.mark.parametrize(("holder", "code"), [(ALICES, 200), (EVES, 401)])
+async def test_a_challenge_is_used_up_by_a_proof_and_by_a_failed_one(holder, code, autojump_clock):
     async with open_world() as world:
         peer = await world.outsider()
         challenge = await ALICES.challenged(peer)
-        shown = ALICES.shown(RA, proof=ALICES.proof(challenge, RA, None, "open"))
-        assert (await peer.control("open", **shown)).code == 200
-        assert (await peer.control("open", **shown)).code == 401
-
-
-async def test_a_failed_proof_uses_the_challenge_up(autojump_clock):
-    async with open_world() as world:
-        peer = await world.outsider()
-        challenge = await ALICES.challenged(peer)
-        bad = ALICES.shown(RA, proof=EVES.proof(challenge, RA, None, "open"))
-        good = ALICES.shown(RA, proof=ALICES.proof(challenge, RA, None, "open"))
-        assert (await peer.control("open", **bad)).code == 401
-        assert (await peer.control("open", **good)).code == 401
+        first = ALICES.shown(RA, proof=holder.proof(challenge, RA, None, "open"))
+        again = ALICES.shown(RA, proof=ALICES.proof(challenge, RA, None, "open"))
+        assert (await peer.control("open", **first)).code == code
+        assert (await peer.control("open", **again)).code == 401
 
 
 async def refused(world, token, why, *holders):

@@ -253,29 +253,29 @@ async def test_peers_of_upstream_read_what_the_other_writes_and_ours_do_not(auto
 USER_B = "user://idp.b.ex/bob"
 
 
-def said(runtime, user=None, by="domain"):
+def statement(runtime, user=None, by="domain"):
     """Return what stands under `identity`."""
     return {"runtime": runtime, **({"user": user} if user else {}), "vouchedBy": by}
 
 
-UNKNOWN = said(RX, by="none")
+UNKNOWN = statement(RX, by="none")
 CLAIMS = {
-    "its user": (said(RX, USER_B, "identity-provider"), said(RX, USER_B)),
-    "its user, too": (said(RX, "user://b.ex/bob"), said(RX, "user://b.ex/bob")),
+    "its user": (statement(RX, USER_B, "identity-provider"), statement(RX, USER_B)),
+    "its user, too": (statement(RX, "user://b.ex/bob"), statement(RX, "user://b.ex/bob")),
     "its runtime": (UNKNOWN, UNKNOWN),
-    "our user": (said(RX, "user://a.ex/alice"), UNKNOWN),
-    "a user of our provider": (said(RX, "user://idp.a.ex/alice"), UNKNOWN),
-    "a third's user": (said(RX, "user://c.ex/carl"), UNKNOWN),
-    "one like its own": (said(RX, "user://evil-b.ex/x"), UNKNOWN),
-    "our runtime": (said(RA, USER_B), None),
-    "a third's runtime": (said(R_C, USER_B), None),
+    "our user": (statement(RX, "user://a.ex/alice"), UNKNOWN),
+    "a user of our provider": (statement(RX, "user://idp.a.ex/alice"), UNKNOWN),
+    "a third's user": (statement(RX, "user://c.ex/carl"), UNKNOWN),
+    "one like its own": (statement(RX, "user://evil-b.ex/x"), UNKNOWN),
+    "our runtime": (statement(RA, USER_B), None),
+    "a third's runtime": (statement(R_C, USER_B), None),
     "no runtime": ({"user": USER_B, "vouchedBy": "domain"}, None),
-    "a hyperty": (said(HX, USER_B), None),
-    "itself": (said(NODE_B, USER_B), None),
-    "a user for nobody": (said(RX, USER_B, "none"), None),
-    "nobody for a user": (said(RX), None),
-    "another voucher": (said(RX, USER_B, "god"), None),
-    "no address": (said(RX, "bob"), None),
+    "a hyperty": (statement(HX, USER_B), None),
+    "itself": (statement(NODE_B, USER_B), None),
+    "a user for nobody": (statement(RX, USER_B, "none"), None),
+    "nobody for a user": (statement(RX), None),
+    "another voucher": (statement(RX, USER_B, "god"), None),
+    "no address": (statement(RX, "bob"), None),
     "numbers": ({"runtime": 1, "user": 2, "vouchedBy": 3}, None),
     "a text": (RX, None),
     "nothing": (None, None),

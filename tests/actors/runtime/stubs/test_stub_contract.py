@@ -162,8 +162,8 @@ async def test_a_stub_stamps_both_directions_and_drops_messages_that_crossed_it(
     """STB-06."""
     async with open_stub(form) as stub:
         await stub.send(stub.ask(THERE, via=[S]), stub.ask(THERE))
-        there = await stub.peer.hear()
-        assert (there.id, there.via) == (2, (S,))
+        arrived = await stub.peer.hear()
+        assert (arrived.id, arrived.via) == (2, (S,))
         await stub.peer.post("create", THERE, UA, via=[S])
         await stub.peer.post("create", THERE, UA, n=2)
         (here,) = await stub.until(1)

@@ -123,10 +123,10 @@ def asks_for_a_handlers_path(frame):
 def no_handler_is_reached(network):
     """Let nobody ask the node for the path of a handler."""
 
-    def lost(_number, frame):
+    def lose_frame(_number, frame):
         return () if asks_for_a_handlers_path(frame) else (0.0,)
 
-    network.disturb(NODE_PLACE, lost, lambda *_: (0.0,))
+    network.disturb(NODE_PLACE, lose_frame, lambda *_: (0.0,))
 
 
 async def test_a_runtime_unreachable_by_its_handler_does_not_offer_it(autojump_clock):
