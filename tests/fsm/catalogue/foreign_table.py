@@ -72,3 +72,7 @@ class Table:
     def done(self):
         calls, self._port.calls = self._port.calls, []
         return calls
+
+
+def kinds(calls):
+    return [one.kind for one in calls]
