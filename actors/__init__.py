@@ -147,6 +147,7 @@ if TYPE_CHECKING:
     from fsm.sync.value.json import NotJsonError as NotJsonError
     from fsm.sync.value.value import ObjectChange as ObjectChange
     from fsm.table import UnknownMachineError as UnknownMachineError
+    from specs.bodies.object import ChildWindow as ChildWindow
     from specs.errors import AnswerError as AnswerError
     from specs.errors import BadMessageError as BadMessageError
     from specs.errors import BadUrlError as BadUrlError
@@ -272,6 +273,7 @@ _PLACES: Final = MappingProxyType(
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.value.value": ("ObjectChange",),
         "fsm.table": ("UnknownMachineError",),
+        "specs.bodies.object": ("ChildWindow",),
         "specs.errors": ("AnswerError", "BadMessageError", "BadUrlError", "ProtoflyError"),
         "specs.identity": ("SenderIdentity", "VouchedBy"),
         "specs.jsonvalue": ("Json", "JsonInput", "JsonObject"),

@@ -270,7 +270,8 @@ CATALOGUE: Final[tuple[Claim, ...]] = (
     Claim("I-D9", "authorised", Reach.SAFETY,
           "each observer was invited, or admitted by the reporter, or the object is public"),
     Claim("I-D10", "child owner", Reach.SAFETY,
-          "only the creator changes a child; numbers rise; by a link only sync managers get it"),
+          "only the creator changes a child, which the object may delete; numbers rise; "
+          "by a link only sync managers get it"),
     Claim("I-D11", "invite by reporter", Reach.SAFETY,
           "an invitation goes only to a hyperty that the object's reporter has asked to invite"),
     Claim("I-D12", "exactly once across paths", Reach.ACROSS,

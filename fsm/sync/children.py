@@ -20,6 +20,11 @@ received messages.
 
 A copy knows more about its own hyperty's children than the reporter does: if the reporter's runtime
 lacks them, the copy sends them again, a few times; then it accepts the reporter's state.
+
+An object may have a window: the newest children, which it keeps. The reporter's runtime alone
+decides which children leave the window, and reports their names; so all copies remove the same
+children. It counts the children of the object. A copy that agrees with the reporter's runtime knows
+from that count how many children it has never had, because they left the window meanwhile.
 """
 
 import math
@@ -34,7 +39,7 @@ import attrs
 from fsm.effects import Refused
 from fsm.sync.value.json import json_size, unsendable
 from fsm.sync.value.value import without_attribute
-from specs.bodies.object import ChildrenSign
+from specs.bodies.object import ChildrenEnded, ChildrenSign, ChildWindow
 from specs.child import RESOURCES, split_name
 from specs.jsonvalue import Json, JsonObject, freeze
 from specs.limits import sync
@@ -68,7 +73,7 @@ class ChildOp:
 
 
 _DIGEST_BYTES: Final = 8
-_ENTRY: Final = 64
+ENTRY: Final = 64
 """Number of bytes that a child adds to the whole object in addition to its value (our choice)."""
 
 _DIGESTS: Final = 1 << (8 * _DIGEST_BYTES)
@@ -98,10 +103,13 @@ class _Creator:
     Attributes:
         said: Id of its last message that was applied.
         number: The greatest number of its children.
+        ended: The greatest number of its children that the reporter's end has removed; those up to
+            this number do not come back.
     """
 
     said: int = 0
     number: int = 0
+    ended: int = 0
     count: int = 0
     size: int = 0
 
@@ -109,14 +117,18 @@ class _Creator:
 class ChildSet:
     """All children of one object, with limits of number and size, per creator and in total.
 
+    With a window, the oldest children leave instead: `trim` removes them.
+
     Attributes:
         size: Number of bytes that all children count for.
+        window: The children that the object keeps; None: all.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, window: ChildWindow | None = None) -> None:
         self._kept: dict[str, Kept] = {}
         self._creators: dict[str, _Creator] = {}
         self.size = 0
+        self.window = window
         self._digest = 0
 
     def __len__(self) -> int:
@@ -142,7 +154,8 @@ class ChildSet:
         """Return whether one message can contain these children and their object's value."""
         if not self._kept:
             return True  # a value alone has its own limit
-        return self.size + _ENTRY * len(self._kept) + json_size(data) <= sync.VALUE_BYTES
+        entry = ENTRY if self.window is None else 2 * ENTRY
+        return self.size + entry * len(self._kept) + json_size(data) <= sync.VALUE_BYTES
 
     def shown(self) -> JsonObject:
         """Return all children in the form of a `read` answer: value and version by name."""
@@ -183,12 +196,15 @@ class ChildSet:
         # A creator that does not know whether its child was created creates it again.
         if op.act is MessageType.CREATE and op.number <= creator.number and child is None:
             return Refused(Code.CONFLICT, "the numbers of children only grow")
+        if child is None and op.number <= creator.ended:
+            return Refused(Code.GONE, "the child was removed from the object")
         if _depth(op.value) > sync.CHILD_DEPTH:
             return Refused(Code.TOO_LARGE, f"its value is nested deeper than {sync.CHILD_DEPTH}")
         flaw = unsendable(op.value)
         if flaw is not None:
             return Refused(Code.TOO_LARGE, flaw.why)
-        return _no_room(op, child, creator, len(self._kept), self.size)
+        counts = None if self.window is not None else (len(self._kept), self.size)
+        return _no_room(op, child, creator, counts)
 
     def _note_creator(self, op: ChildOp) -> None:
         creator = self._creators.pop(op.creator, None) or _Creator()
@@ -219,6 +235,42 @@ class ChildSet:
         self.size += sign * kept.size
         self._digest = (self._digest + sign * _digest(name, kept.version)) % _DIGESTS
 
+    # --- removal by the reporter's end -------------------------------------------------------
+
+    def end(self, name: str) -> bool:
+        """Remove a child for good, without its creator; return whether it was in the set."""
+        creator, number = split_name(name) or ("", 0)
+        counts = self._creators.setdefault(creator, _Creator())
+        counts.ended = max(counts.ended, number)
+        return self._drop(name)
+
+    def trim(self, children: int = 0, size: int = 0) -> list[str]:
+        """Remove the children that exceed the window; return their names, in order.
+
+        The oldest child leaves. But if a creator has more than half of the window, its own oldest
+        child leaves: one creator cannot push out the children of all others.
+
+        Args:
+            children: Number of children that may exceed the window.
+            size: Number of bytes that they may exceed it by.
+        """
+        window, ended = self.window, list[str]()
+        while window is not None and self._kept:
+            has_many = len(self._kept) > window.last + children
+            if not has_many and self.size <= window.bytes + size:
+                break
+            name = self._leaving(window, has_many=has_many)
+            self.end(name)
+            ended.append(name)
+        return ended
+
+    def _leaving(self, window: ChildWindow, *, has_many: bool) -> str:
+        bound = window.last if has_many else window.bytes
+        for who, creator in self._creators.items():
+            if 2 * (creator.count if has_many else creator.size) > bound:
+                return next(name for name, kept in self._kept.items() if kept.creator == who)
+        return next(iter(self._kept))
+
     # --- the whole set ---------------------------------------------------------------------
 
     def become(self, others: "dict[str, Kept]") -> list[str]:
@@ -240,23 +292,32 @@ class ChildSet:
             creator = self._creators[kept.creator]
             creator.said = max(creator.said, kept.version)
             creator.number = max(creator.number, (split_name(name) or ("", 0))[1])
+        if self.window is not None:
+            # All copies have the order of the reporter's end.
+            self._kept = {name: self._kept[name] for name in others}
         return changed
 
 
-def children_in(shown: JsonObject | None) -> dict[str, Kept]:
+def children_in(shown: JsonObject | None, window: ChildWindow | None = None) -> dict[str, Kept]:
     """Read the children from a read answer: a dictionary of value and version by name.
 
     Entries that are no children are left out, and so are children beyond the limits of an object.
     An entry without a version gets version 0, so that any later operation is applied.
+
+    Args:
+        shown: The dictionary.
+        window: The window of the object, which is its limit; None: it has none.
     """
     children: dict[str, Kept] = {}
-    space = sync.CHILDREN_BYTES
+    most, space = sync.CHILDREN_OF_OBJECT, sync.CHILDREN_BYTES
+    if window is not None:
+        most, space = window.last, window.bytes
     for name, entry in (shown or {}).items():
         parts, value = split_name(name), entry.get("value") if isinstance(entry, dict) else None
         size = _size(name, value)
         if parts is None or not isinstance(entry, dict) or size > space:
             continue
-        if len(children) == sync.CHILDREN_OF_OBJECT:
+        if len(children) == most:
             break
         version = entry.get("version")
         kept = Kept(parts[0], value, version if isinstance(version, int) else 0, size)
@@ -264,22 +325,39 @@ def children_in(shown: JsonObject | None) -> dict[str, Kept]:
     return children
 
 
+def whole_in(counts: Json, name: str) -> int:
+    """Return a whole number of an object in JSON; 0: it has none of that name."""
+    value = counts.get(name) if isinstance(counts, dict) else None
+    return value if isinstance(value, int) and value >= 0 else 0
+
+
 def _no_room(
-    op: ChildOp, former: Kept | None, creator: _Creator, count: int, size: int
+    op: ChildOp, former: Kept | None, creator: _Creator, counts: tuple[int, int] | None
 ) -> Refused | None:
-    """Return a refusal that names the limit that a child would exceed, or None."""
+    """Return a refusal that names the limit that a child would exceed, or None.
+
+    Args:
+        op: The operation.
+        former: The child before the operation, if it exists.
+        creator: Counts of its creator.
+        counts: Number and size of all children; None: the object has a window, and others leave.
+    """
     size_after, known = _size(op.name, op.value), 0 if former is None else former.size
     more, added = size_after - known, 1 if former is None else 0
-    bounds = (
-        (size_after - len(op.name), sync.CHILD_BYTES, "a child of more than {} bytes"),
-        (creator.count + added, sync.CHILDREN_OF_CREATOR, "more than {} children of one creator"),
-        (creator.size + more, sync.CREATOR_BYTES, "more than {} bytes of one creator"),
-        (count + added, sync.CHILDREN_OF_OBJECT, "more than {} children"),
-        (size + more, sync.CHILDREN_BYTES, "more than {} bytes of children"),
-    )
+    bounds = [(size_after - len(op.name), sync.CHILD_BYTES, "a child of more than {} bytes")]
+    if counts is not None:
+        count, size = counts
+        bounds += [
+            (creator.count + added, sync.CHILDREN_OF_CREATOR, "more than {} children of a creator"),
+            (creator.size + more, sync.CREATOR_BYTES, "more than {} bytes of a creator"),
+            (count + added, sync.CHILDREN_OF_OBJECT, "more than {} children"),
+            (size + more, sync.CHILDREN_BYTES, "more than {} bytes of children"),
+        ]
     for wanted, bound, name in bounds:
         if wanted > bound:
-            return Refused(Code.TOO_LARGE, f"no object has {name.format(bound)}")
+            return Refused(
+                Code.TOO_LARGE, f"no object has {name.format(bound)}, this would be {wanted}"
+            )
     return None
 
 
@@ -347,6 +425,7 @@ class ChildrenCopyCore:
 
     Attributes:
         children: All children; to be read only.
+        missed: Number of children that left the window before this copy had them.
     """
 
     def __init__(self, keeper: str, port: ChildrenPort) -> None:
@@ -366,6 +445,14 @@ class ChildrenCopyCore:
         self._heard: deque[ChildOp] | None = deque(maxlen=_HEARD)
         self._deleted: dict[str, None] = {}
         self._again: Counter[str] = Counter()
+        self.missed = 0
+        # Of an object with a window: the children so far, as of the last agreement with the
+        # reporter's end; children that are new since then; those that are new, and that have ended,
+        # since the begin of a read.
+        self._created: int | None = None
+        self._fresh = 0
+        self._unread: set[str] = set()
+        self._ended: deque[str] = deque(maxlen=_HEARD)
         self._note()
 
     def deadline(self) -> float:
@@ -393,14 +480,22 @@ class ChildrenCopyCore:
             self._deleted[op.name] = None
             if len(self._deleted) > CHILDREN_OF_CREATOR:
                 self._deleted.pop(next(iter(self._deleted)))
+        is_new = op.name not in self.children
         # A child that does not fit here was refused by the reporter's runtime, too.
         result = self.children.take(op)
+        # Reports of what has left the window may be lost; the copy does not grow without them.
+        trimmed = self.children.trim(sync.CHILDREN_OF_OBJECT, sync.CHILDREN_BYTES)
         if result is not False and not (is_own or is_reported):
             self._sign_by = min(self._sign_by, now + QUIET)
         self._note()
         self._settle()
         if result is True:
+            self._fresh += is_new
+            if is_new and self._heard is not None and len(self._unread) < _HEARD:
+                self._unread.add(op.name)
             self._port.changed(op.name)
+        for name in trimmed:
+            self._port.changed(name)
 
     def doubt(self, now: float) -> None:
         """Schedule a read at once, since messages may be lost that no checksum will reveal."""
@@ -436,6 +531,43 @@ class ChildrenCopyCore:
                 self._due = min(self._due, now + self._pause)
         self._settle()
 
+    def end(self, name: str) -> None:
+        """Remove a child, as the reporter's end has removed it."""
+        self._deleted.pop(name, None)
+        self._ended.append(name)
+        if self.children.end(name):
+            self._port.changed(name)
+
+    def take_ended(self, report: ChildrenEnded, now: float) -> None:
+        """Remove the children that the reporter's end has removed, also those of the own hyperty.
+
+        Args:
+            report: Their names, with the checksum and the counts of the reporter's end.
+            now: Seconds on the host's clock.
+        """
+        for name in report.ended:
+            self.end(name)
+        self._note()
+        self.hear_sign(ChildrenSign(report.count, report.digest), now)
+        if self.children.sign == ChildrenSign(report.count, report.digest):
+            self._agree(report.created, report.gone)
+
+    def _agree(self, created: int | None, gone: int | None, fresh: int = 0) -> None:
+        """Count the children that were created since the last agreement, and that this copy lacked.
+
+        Args:
+            created: Number of children of the object so far; None: it has no window.
+            gone: The greatest number of a child that has left the window.
+            fresh: Number of children that this copy has before the reporter's end has them.
+        """
+        if created is None or gone is None:
+            return
+        if self._created is not None:
+            lacking = created - self._created - (self._fresh - fresh)
+            # What its creator has deleted is not missed.
+            self.missed += max(0, min(lacking, gone - self._created))
+        self._created, self._fresh = created, fresh
+
     def _settle(self) -> None:
         """Cancel the scheduled read if the missing children have arrived."""
         if self._missed == self.children.sign:
@@ -455,6 +587,8 @@ class ChildrenCopyCore:
         self._is_check |= now < self._due
         self._sign_by = math.inf
         self._reads += 1
+        self._ended.clear()
+        self._unread.clear()
         self._heard = deque(maxlen=_HEARD)
         self._pause = min(2 * self._pause, REPEAT_LAST)
         # Without an answer, the object is read again.
@@ -483,20 +617,29 @@ class ChildrenCopyCore:
         if shown is None:
             # Its reporter has no children, or too many to show them.
             self._due = math.inf if self._missed is None else now + self._pause
+            if self.children.window is not None:
+                # They are read in pages.
+                self._due = now + (self._pause if self._reads else 0.0)
             return
-        resource = shown.get(RESOURCES)
-        children = children_in(resource if isinstance(resource, dict) else None)
+        resource, window = shown.get(RESOURCES), self.children.window
+        children = children_in(resource if isinstance(resource, dict) else None, window)
         if is_check and not all(kept.version for kept in children.values()):
             return
         self._missed = None
         repeats = self._find_unknown(children, {op.name for op in later_ops})
         for name in self.children.become(children):
             self._port.changed(name)
+        if isinstance(counts := shown.get("window"), dict):
+            fresh = len(self._unread - children.keys())
+            self._agree(whole_in(counts, "created"), whole_in(counts, "gone"), fresh)
         for op in later_ops:
             # The read child may be newer; if it is not, this operation may count as new.
             newer = op if op.act is MessageType.DELETE else attrs.evolve(op, act=MessageType.UPDATE)
             if self.children.take(newer) is True:
                 self._port.changed(op.name)
+        for name in self._ended:
+            if self.children.end(name):
+                self._port.changed(name)
         self._note()
         for act, name in repeats:
             self._port.say_again(act, name)
@@ -510,6 +653,9 @@ class ChildrenCopyCore:
             mine, theirs = self.children.find(name), children.get(name)
             is_known = theirs is not None and mine is not None and theirs.version >= mine.version
             if mine is None or is_known or name in since:
+                continue
+            if theirs is None and self.children.window is not None:
+                # Its creation was acknowledged, so it has left the window meanwhile.
                 continue
             if self._may_again(name):
                 children[name] = mine

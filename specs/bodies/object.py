@@ -12,8 +12,14 @@ import attrs
 from specs.bodies import word
 from specs.bodies.link import Path
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import MAX_ID, MAX_JSON_KEYS
-from specs.limits.sync import MAX_ALLOWED_OBSERVERS
+from specs.limits.protocol import MAX_ID
+from specs.limits.sync import (
+    ENDED_AT_ONCE,
+    MAX_ALLOWED_OBSERVERS,
+    WINDOW_BYTES,
+    WINDOW_CHILDREN,
+    WINDOW_LEAST_BYTES,
+)
 from specs.message import Message, MessageType
 from specs.schema.field import Address, Addresses, Filled, Names, Needs, add_checks, obeys, wire
 from specs.schema.shape import END, Size, Text, Whole
@@ -25,6 +31,17 @@ Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 
 Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 """Duration of a subscription in seconds; the subscription ends then unless it is renewed."""
+
+
+CHILD: Final = Text(
+    pattern=r"^[a-z][a-z0-9+.-]*://(?![^/]*\.\.)[a-z0-9]([a-z0-9._-]*[a-z0-9])?"
+    r"(/(?!\.{1,2}[/#])[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+#[1-9][0-9]{0,15}" + END,
+    meaning="its creator's address, # and a number",
+)
+"""The form of the name of a child object: address of its creator, `#`, number (SYN-24)."""
+
+DIGEST: Final = Text(pattern=r"^[0-9a-f]{16}" + END, meaning="16 hexadecimal digits")
+"""The form of a digest of all children of an object."""
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -133,6 +150,21 @@ class ConnectionData:
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
+class ChildWindow:
+    """The newest children of a data object, which it keeps: older ones leave (ours).
+
+    Attributes:
+        last: Number of children.
+        bytes: Bytes of their values as JSON, with their names.
+        seconds: Seconds after which a child leaves; None: it leaves for newer ones only.
+    """
+
+    last: Annotated[int, Whole(1, WINDOW_CHILDREN)] = WINDOW_CHILDREN
+    bytes: Annotated[int, Whole(WINDOW_LEAST_BYTES, WINDOW_BYTES)] = WINDOW_BYTES
+    seconds: Annotated[int, Whole(1, MAX_ID)] | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=add_checks)
 class NewObject:
     """A data object before it has an address, as described by its reporter (M-32)."""
 
@@ -142,6 +174,7 @@ class NewObject:
     name: str | None = None
     schema: str | None = None
     resources: Names | None = None
+    children_window: ChildWindow | None = attrs.field(default=None, metadata=wire("childrenWindow"))
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -153,7 +186,9 @@ class DataObject:
         version: Number that rises by one with each change (SYN-16).
         data: The value, which obeys its schema.
         children_objects: Its children by resource and name, each with `value` and `version`, the id
-            of the message that wrote it (SYN-24).
+            of the message that wrote it (SYN-24). With a window also `window`: the number of
+            children so far (`created`), and the greatest number of one that has left (`gone`).
+        children_window: The children that it keeps; absent: all, within its limits.
         created: Time of its creation, in the form of RFC 3339, UTC.
     """
 
@@ -169,6 +204,7 @@ class DataObject:
         default=None, metadata=wire("childrenObjects")
     )
     created: str | None = None
+    children_window: ChildWindow | None = attrs.field(default=None, metadata=wire("childrenWindow"))
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -191,6 +227,7 @@ class Snapshot:
         default=None, metadata=wire("childrenObjects")
     )
     created: str | None = None
+    children_window: ChildWindow | None = attrs.field(default=None, metadata=wire("childrenWindow"))
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -222,11 +259,13 @@ class EndReport:
     Attributes:
         store: Whether a stored object stays stored, and waits for its reporter (SYN-28).
         attribute: Dotted path of the only attribute to delete; the object stays.
+        child: Name of the only child to delete, whoever created it; the object stays (ours).
     """
 
     resource: Address
     store: bool | None = None
     attribute: Filled | None = None
+    child: Annotated[str, CHILD] | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -238,6 +277,17 @@ class ReadAttribute:
     """
 
     attribute: Filled
+
+
+@attrs.frozen(slots=True, field_transformer=add_checks)
+class ReadChildren:
+    """Read a page of the children of an object with a window (M-41, ours).
+
+    Attributes:
+        after: Number of the last child before the page; 0: the page begins with the oldest.
+    """
+
+    after: Annotated[int, Whole(0, MAX_ID)] = attrs.field(metadata=wire("childrenAfter"))
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)
@@ -449,17 +499,6 @@ class ObserverList:
     observers: Annotated[tuple[Address, ...], Size(0, MAX_ALLOWED_OBSERVERS)]
 
 
-CHILD: Final = Text(
-    pattern=r"^[a-z][a-z0-9+.-]*://(?![^/]*\.\.)[a-z0-9]([a-z0-9._-]*[a-z0-9])?"
-    r"(/(?!\.{1,2}[/#])[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+#[1-9][0-9]{0,15}" + END,
-    meaning="its creator's address, # and a number",
-)
-"""The form of the name of a child object: address of its creator, `#`, number (SYN-24)."""
-
-DIGEST: Final = Text(pattern=r"^[0-9a-f]{16}" + END, meaning="16 hexadecimal digits")
-"""The form of a digest of all children of an object."""
-
-
 @attrs.frozen(slots=True, field_transformer=add_checks)
 class Wrapped:
     """A message within a message, unchanged (M-39)."""
@@ -547,8 +586,30 @@ class ChildrenSign:
         digest: Digest of their names and versions, 16 hexadecimal digits.
     """
 
-    count: Annotated[int, Whole(0, MAX_JSON_KEYS)]
+    count: Annotated[int, Whole(0, WINDOW_CHILDREN)]
     digest: Annotated[str, DIGEST]
+
+
+@attrs.frozen(slots=True, field_transformer=add_checks)
+class ChildrenEnded:
+    """Report the children that the reporter's end has removed, with the digest of the others.
+
+    Ours. Their creators have not deleted them: they left the window of the object, or the reporter
+    deleted them. Their names are not used again.
+
+    Attributes:
+        count: Number of children that remain.
+        digest: Digest of their names and versions, 16 hexadecimal digits.
+        ended: Names of the removed children, the oldest first; there may be none.
+        created: Number of children of the object so far; absent: it has no window.
+        gone: The greatest number of a child that has left the window; 0: none has.
+    """
+
+    count: Annotated[int, Whole(0, WINDOW_CHILDREN)]
+    digest: Annotated[str, DIGEST]
+    ended: Annotated[tuple[Annotated[str, CHILD], ...], Size(0, ENDED_AT_ONCE)]
+    created: Annotated[int, Whole(0, MAX_ID)] | None = None
+    gone: Annotated[int, Whole(0, MAX_ID)] | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)

@@ -70,6 +70,27 @@ object (ours, SYN-24)."""
 CREATOR_BYTES: Final = 16_384
 """Bytes of all children of one creator in one object (ours, SYN-24)."""
 
+WINDOW_CHILDREN: Final = 1000
+"""Children that a window keeps at most (ours, SYN-24: a set is compared and searched in memory)."""
+
+WINDOW_BYTES: Final = 262_144
+"""Bytes that a window keeps at most, with the names: memory of the reporter's runtime and of each
+observer (ours, SYN-24)."""
+
+WINDOW_LEAST_BYTES: Final = 16_384
+"""Bytes that each window has: any child fits, beside others (ours, SYN-24)."""
+
+WINDOW_PAUSE: Final = 1.0
+"""Seconds for which children that have left a window are collected, before observers are told
+(ours, SYN-24)."""
+
+ENDED_AT_ONCE: Final = 100
+"""Names of children that have left, in one message (ours, SYN-24: with long names it is still one
+message)."""
+
+PAGE_BYTES: Final = 49_152
+"""Bytes of children in one answer, if an observer reads them in pages (ours, SYN-24)."""
+
 CHILD_DEPTH: Final = 16
 """Nesting of a child's value: it is shown deep in a message of `MAX_JSON_DEPTH` (ours, SYN-24)."""
 

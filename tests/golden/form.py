@@ -244,6 +244,10 @@ def snake(name: str) -> str:
     return _WORD.sub("_", name.lstrip("_")).lower()
 
 
+_NEW: Final = frozenset({"children_window", "child"})
+"""Fields that came after the recordings, which leave them out where they are absent."""
+
+
 def plain(value: object, ids: Ids) -> object:  # noqa: PLR0911 - a table
     """Return a value of a core as plain data: names and arguments, no classes of ours."""
     match value:
@@ -282,5 +286,5 @@ def _fields(value: object, ids: Ids) -> Mapping[str, object]:
     return {
         name: "..." if name in _SECRET else plain(getattr(value, name), ids)
         for name in names
-        if not name.startswith("_")
+        if not name.startswith("_") and (name not in _NEW or getattr(value, name) is not None)
     }

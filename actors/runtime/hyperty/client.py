@@ -19,7 +19,7 @@ from actors.runtime.objects.reported_object import NewReport, ReportedObject, op
 from fsm.registry.discovery import Criteria
 from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
-from specs.bodies.object import Observe
+from specs.bodies.object import ChildWindow, Observe, ReadAttribute
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, freeze
 from specs.limits.bus import MAX_ATTEMPTS
@@ -426,6 +426,7 @@ class HypertyClient:
         allow: tuple[str, ...] = (),
         public: bool = False,
         store: bool = False,
+        children: ChildWindow | None = None,
     ) -> AbstractAsyncContextManager[ReportedObject]:
         """Report a data object while the returned context is open.
 
@@ -451,6 +452,9 @@ class HypertyClient:
                 The same hyperty resumes it by reporting the same schema and name: it then has
                 the stored value and version, `value` is ignored, and `ReportedObject.resumed`
                 is True. `ReportedObject.delete` ends it.
+            children: The children that the object keeps: the oldest ones leave for newer ones.
+                None: it keeps all, and refuses further ones at its limits. A resumed object has
+                the window that it was created with.
 
         Returns:
             An async context manager that yields the reported object.
@@ -477,6 +481,7 @@ class HypertyClient:
         check_type(name, (str, NoneType), "name")
         for texts, word in ((resources, "resources"), (observers, "observers"), (allow, "allow")):
             check_texts(texts, word)
+        check_type(children, (ChildWindow, NoneType), "children")
         new = NewReport(
             schema,
             value,
@@ -487,6 +492,7 @@ class HypertyClient:
             allow=allow,
             public=public,
             store=store,
+            children=children,
         )
         return open_report(self._participant, new)
 
@@ -515,7 +521,8 @@ class HypertyClient:
         check_text(url, "url")
         check_attribute(attribute)
         try:
-            answer = await self._participant.read(url, attribute)
+            part = None if attribute is None else ReadAttribute(attribute)
+            answer = await self._participant.read(url, part)
         except ActorStoppedError as exc:
             raise ObjectError(url, Code.GONE, "the runtime has closed") from exc
         if answer.code > LAST_SUCCESS:

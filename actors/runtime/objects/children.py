@@ -14,17 +14,23 @@ from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.live_value import to_plain
 from actors.runtime.objects.participant import CoreTimer, ObjectError, Participant
 from actors.runtime.sync.children import child_message, read_op, read_report
-from fsm.sync.children import ChildOp, ChildrenCopyCore, Kept
+from fsm.sync.children import ChildOp, ChildrenCopyCore, Kept, whole_in
 from fsm.sync.value.json import as_json
 from fsm.sync.value.value import check_path, without_attribute
-from specs.bodies.object import ChildrenSign
-from specs.child import child_name, children_addresses
+from specs.bodies.object import (
+    ChildrenEnded,
+    ChildrenSign,
+    ChildWindow,
+    EndReport,
+    ReadChildren,
+)
+from specs.child import RESOURCES, child_name, children_addresses
 from specs.errors import BadMessageError
-from specs.jsonvalue import ABSENT, Json, JsonInput, value_at
-from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES
+from specs.jsonvalue import ABSENT, Json, JsonInput, JsonObject, value_at
+from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES, WINDOW_CHILDREN
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body
+from transports.bodies import read_body, write_body
 from transports.sockets import open_background
 
 _UNDECIDED: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE})
@@ -39,12 +45,15 @@ class ChildChange:
     Attributes:
         id: Name of the child.
         old: Its value before; None: it did not exist.
-        new: Its value after; None: it was deleted.
+        new: Its value after; None: it was deleted, or has left the window of the object.
+        missed: Number of other children that were created and left the window before this change,
+            while the object was out of reach.
     """
 
     id: str
     old: Json
     new: Json
+    missed: int = 0
 
 
 class ChildChanges:
@@ -52,6 +61,7 @@ class ChildChanges:
 
     def __init__(self, children: "Children") -> None:
         self._children = children
+        self._missed = children.missed
         self._seen = {name: kept for name in children if (kept := children.find(name))}
 
     def __aiter__(self) -> "ChildChanges":
@@ -62,7 +72,8 @@ class ChildChanges:
         while (change := self._next()) is None:
             if not await self._children.wait_for_change():
                 raise StopAsyncIteration
-        return change
+        missed, self._missed = self._children.missed - self._missed, self._children.missed
+        return attrs.evolve(change, missed=missed) if missed else change
 
     def _next(self) -> ChildChange | None:
         for name, seen in self._seen.items():
@@ -80,7 +91,7 @@ class ChildChanges:
 @final
 @attrs.frozen
 class Child:
-    """One child of a data object; only its creator changes or deletes the child.
+    """One child of a data object; only its creator changes it, and the reporter may delete it.
 
     Attributes:
         id: Name of the child: the address of its creator, `#`, and a number.
@@ -138,6 +149,8 @@ class Child:
     async def delete(self) -> None:
         """Delete the child, and notify all observers of the object.
 
+        The reporter of the object may delete any child, whose creator cannot create it again.
+
         If cancelled while it waits for other operations on children of the object, nothing has
         changed; later, the child is deleted in the local copy, and the observers are notified
         when the runtime next finds the difference.
@@ -172,6 +185,9 @@ class Children(Mapping[str, Child]):
     The reporter and each observer of the object may create children. Children exist as long as
     the object, also after their creator has left. Lost notices are detected, and repaired by
     reading the object, within some seconds.
+
+    If the object has a window (`ChildWindow`), its oldest children leave for newer ones, for all
+    observers alike. Shortly after newer ones have come, there may be some more than the window has.
     """
 
     @classmethod
@@ -216,6 +232,14 @@ class Children(Mapping[str, Child]):
     def find(self, name: str) -> Kept | None:
         """Return version and value of a child; None: there is no child of this name."""
         return self._core.children.find(name)
+
+    @property
+    def missed(self) -> int:
+        """Number of children that left the window before they could be read, while observing.
+
+        It rises if the object was out of reach for longer than its window goes back.
+        """
+        return self._core.missed
 
     def changes(self) -> ChildChanges:
         """Iterate over the changes of children from now on: `async for change in ...`.
@@ -296,8 +320,20 @@ class Children(Mapping[str, Child]):
                 room for the value.
             NotJsonError: The value is not JSON; nothing was sent.
         """
+        is_own = name.rpartition("#")[0] == self._participant.url
+        if act is MessageType.DELETE and not is_own and self._url in self._participant.reported:
+            await self._end(name)
+            return
         async with self._own(name):
             await self._post_change(act, name, value)
+
+    async def _end(self, name: str) -> None:
+        """Delete a child of any creator, as the reporter."""
+        if self.find(name) is None:
+            raise ObjectError(name, Code.NOT_FOUND, "the child is deleted")
+        body = write_body(EndReport(self._url, child=name))
+        await self._participant.ask_manager(MessageType.DELETE, body, name)
+        self._core.end(name)
 
     async def remove(self, name: str, path: str) -> None:
         """Delete one attribute of a child; `Child.remove` calls it.
@@ -383,7 +419,9 @@ class Children(Mapping[str, Child]):
         try:
             if message.from_ != self._url:
                 return self._on_creator(message, read_op(message))
-            if "resource" in message.body:
+            if "ended" in message.body:
+                self._tell(partial(self._core.take_ended, read_body(message, ChildrenEnded)))
+            elif "resource" in message.body:
                 self._tell(partial(self._core.take, read_report(message), is_reported=True))
             else:
                 self._tell(partial(self._core.hear_sign, read_body(message, ChildrenSign)))
@@ -404,18 +442,25 @@ class Children(Mapping[str, Child]):
             else None
         )
 
-    def begin(self, listed: Json) -> None:
+    def begin(self, listed: Json, window: ChildWindow | None = None) -> None:
         """Take the first list of children from the answer that also has the whole object.
 
         Args:
             listed: The children by name; any other value: there are none.
+            window: The window of the object, if it has one.
         """
+        self._core.children.window = window
         if self._is_begun:
             # Notices have come since the list was made, but maybe not all: read the object.
             self._tell(self._core.doubt)
         else:
             self._is_begun = True
             self._tell(partial(self._core.become, listed if isinstance(listed, dict) else None))
+
+    def check(self) -> None:
+        """Read the children of an object with a window again: the oldest may be gone soon."""
+        if self._core.children.window is not None:
+            self._tell(self._core.doubt)
 
     # --- the port of the copy -------------------------------------------------------------
 
@@ -439,14 +484,28 @@ class Children(Mapping[str, Child]):
             self._open[-1].start_soon(job)
 
     async def _read(self, number: int) -> None:
-        """Read the whole object."""
-        answer = await self._participant.read(self._url)
-        value = answer.body.get("value")
-        if answer.code <= LAST_SUCCESS and isinstance(value, dict):
+        """Read the whole object, or all pages of its children."""
+        entries: JsonObject = {}
+        after: int | None = 0 if self._core.children.window is not None else None
+        while True:
+            part = None if after is None else ReadChildren(after)
+            answer = await self._participant.read(self._url, part)
+            value = answer.body.get("value")
+            if answer.code > LAST_SUCCESS or not isinstance(value, dict):
+                self._tell(partial(self._core.read_failed, number))
+                return
             listed = value.get("childrenObjects")
-            self._tell(partial(self._core.become, listed if isinstance(listed, dict) else None))
-        else:
-            self._tell(partial(self._core.read_failed, number))
+            shown = listed if isinstance(listed, dict) else None
+            page = None if shown is None else shown.get(RESOURCES)
+            following = whole_in(None if shown is None else shown.get("window"), "next")
+            if after is None or shown is None or not isinstance(page, dict):
+                break
+            entries |= page
+            if following <= after or len(entries) > WINDOW_CHILDREN:
+                shown = {**shown, RESOURCES: entries}
+                break
+            after = following
+        self._tell(partial(self._core.become, shown))
 
     async def _say_again(self, act: MessageType, name: str) -> None:
         async with self._turn:

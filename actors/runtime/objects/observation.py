@@ -365,7 +365,9 @@ class _Observation:
             self._give_up(f"its reporter sent an object that is none: {exc.reason}")
             return
         if is_first:
-            self._copy.children.begin(snapshot.children_objects)
+            self._copy.children.begin(snapshot.children_objects, snapshot.children_window)
+        else:
+            self._copy.children.check()
         self._reporter = snapshot.reporter or self._reporter
         self._timer.tell(partial(self._core.become, snapshot))
 

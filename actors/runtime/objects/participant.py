@@ -22,7 +22,14 @@ from actors.runtime.store.runtime_store import RuntimeStore
 from fsm.limits.shares import OpenShares
 from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
 from specs.addresses.address import domain_of, is_below
-from specs.bodies.object import ObjectAnew, ObjectName, ObserverList, ObserversChange, ReadAttribute
+from specs.bodies.object import (
+    ObjectAnew,
+    ObjectName,
+    ObserverList,
+    ObserversChange,
+    ReadAttribute,
+    ReadChildren,
+)
 from specs.child import CHANGES, parent_of
 from specs.errors import ProtoflyError
 from specs.identity import SenderIdentity
@@ -377,19 +384,19 @@ class Participant:
         """
         await self.port.post(Message(self.ids.next(self.url), type_, self.url, to, body))
 
-    async def read(self, url: str, attribute: str | None = None) -> Message:
-        """Read a data object, or one attribute of it, and return the answer, as of `ask` (M-41).
+    async def read(self, url: str, part: ReadAttribute | ReadChildren | None = None) -> Message:
+        """Read a data object, or a part of it, and return the answer, as of `ask` (M-41).
 
         Args:
             url: Address of the object.
-            attribute: Dotted path in its value; None: the whole object.
+            part: An attribute, or a page of its children; None: the whole object.
 
         If cancelled, nothing has changed.
 
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        body = {} if attribute is None else write_body(ReadAttribute(attribute))
+        body = {} if part is None else write_body(part)
         answer = await self.ask(url, MessageType.READ, body)
         if answer.code == Code.UNAUTHENTICATED:
             # It may have gone by a link, which proves nothing; the node knows the requester.

@@ -381,6 +381,7 @@ class NewReport:
         allow: Addresses of hyperties that may observe and read without a question.
         public: Whether every hyperty may observe and read.
         store: Whether the object outlives the process, and can be resumed.
+        children: The children that it keeps; None: all, within the limits of an object.
     """
 
     schema: str
@@ -392,6 +393,7 @@ class NewReport:
     allow: tuple[str, ...] = ()
     public: bool = False
     store: bool = False
+    children: bodies.ChildWindow | None = None
 
 
 _Created: TypeAlias = tuple[ReportedObject, Writes]
@@ -462,7 +464,15 @@ async def _await_creation(
             writes = Writes(participant, url, data, version, schema)
             report = ReportedObject(participant, url, body, writes, resumed=stored is not None)
             # A resuming reporter has the stored children from the first moment.
-            report.children.begin(stored.children_objects if stored else {})
+            listed, window = (
+                ({}, body.value.children_window)
+                if stored is None
+                else (
+                    stored.children_objects,
+                    stored.children_window,
+                )
+            )
+            report.children.begin(listed, window)
             created.append((report, writes))
             is_over.set()
 
@@ -504,6 +514,7 @@ async def _describe(
         name=new.name,
         schema=address,
         resources=new.resources,
+        children_window=new.children,
     )
     body = bodies.CreateObject(
         draft,

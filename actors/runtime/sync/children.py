@@ -3,8 +3,11 @@
 A message of a creator comes here first. A valid change is kept and passed on to the reporter, which
 answers a new child; a child of the reporter itself is answered here. So an acknowledged child is
 kept, and is in each later snapshot. The functions at the top read and write bodies about children.
+
+Children that leave the window of the object, and those that its reporter deletes, are removed here.
 """
 
+import math
 from functools import partial
 from typing import Final
 
@@ -14,7 +17,9 @@ import trio
 from actors.kit.supervision.actor import ActorRef, Delivery
 from actors.runtime.sync.output import MANAGER, SyncOutput, link_of
 from fsm.effects import Refused
-from fsm.sync.children import ChildOp, ChildSet, Kept, children_in
+from fsm.limits.timers import Alarms
+from fsm.sync.child_history import ChildHistory
+from fsm.sync.children import ChildOp, Kept
 from fsm.sync.leases import RepeatTimes
 from fsm.sync.reporter import ReportedObject
 from fsm.sync.routes import ReportRoutes
@@ -22,10 +27,10 @@ from fsm.sync.stored import ChildrenKept
 from fsm.sync.value.json import NotJsonError, as_json
 from fsm.sync.value.value import check_path
 from specs.bodies import object as bodies
-from specs.child import RESOURCES, children_addresses, split_name
+from specs.child import children_addresses, split_name
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.sync import REPEAT_LAST
+from specs.limits.sync import CHILDREN_OF_OBJECT, REPEAT_LAST
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
@@ -115,6 +120,7 @@ class ReportedChildren:
         reported: Core of the object.
         routes: The links to observers of the object.
         signs: When the digest of the children of each object is published.
+        removals: When children of each object leave, or their removal is reported.
 
     Attributes:
         reporter: Local reporter of the object; None: the object is gone.
@@ -126,19 +132,22 @@ class ReportedChildren:
         reported: ReportedObject,
         routes: ReportRoutes,
         signs: RepeatTimes,
+        removals: Alarms[str],
     ) -> None:
         self.reporter: str | None = None
         self._out, self._bus, self._reported = out, out.bus, reported
-        self._routes, self._signs = routes, signs
+        self._routes, self._signs, self._removals = routes, signs, removals
         self._url = reported.snapshot.url
         self._addresses = children_addresses(self._url)
-        self._children = ChildSet()
+        window = reported.snapshot.children_window
+        self._history = ChildHistory(window, out.config.clock_offset)
+        self._children = self._history.children
 
     def open(self, created: bodies.DataObject, listener: ActorRef[Delivery]) -> None:
         """Start to maintain the children of the object, beginning with its present ones."""
         if created.children_objects is not None:
-            present = created.children_objects.get(RESOURCES)
-            self._children.become(children_in(present if isinstance(present, dict) else None))
+            self._history.restore(created.children_objects, trio.current_time())
+            self._removals.set(self._url, self._history.deadline())
         # The reporter answers for new children.
         self.reporter = created.reporter
         for address in self._addresses:
@@ -150,6 +159,7 @@ class ReportedChildren:
     def close(self, listener: ActorRef[Delivery]) -> None:
         """Stop to maintain the children, as the object was deleted. Idempotent."""
         reporter, self.reporter = self.reporter, None
+        self._removals.set(self._url, math.inf)
         for address in self._addresses:
             if reporter is not None:
                 self._bus.revoke(address, reporter)
@@ -161,9 +171,18 @@ class ReportedChildren:
         An observer without them detects the difference by their digest, and reads the object again.
         """
         is_shown = self.reporter is not None and self._addresses
-        if not is_shown or not self._children.fits_beside(snapshot.data):
+        fits = self._children.fits_beside(snapshot.data)
+        if not is_shown or not fits or len(self._children) > CHILDREN_OF_OBJECT:
             return snapshot
-        return attrs.evolve(snapshot, children_objects={RESOURCES: self._children.shown()})
+        return attrs.evolve(snapshot, children_objects=self._history.shown())
+
+    def page(self, after: int) -> JsonObject | None:
+        """Return a page of the children; None: the object has no window, and shows all.
+
+        Args:
+            after: Number of the last child before the page.
+        """
+        return None if self._children.window is None else self._history.page(after)
 
     def on_message(self, message: Message) -> None:
         """Handle a message to the address of the children."""
@@ -184,15 +203,51 @@ class ReportedChildren:
         if result:
             change = Op.DEL if op.act is MessageType.DELETE else Op.UPD
             self._trace(Op.ADD if op.act is MessageType.CREATE and is_new else change, op)
-            # Children of a stored object are written before they are sent.
-            children: JsonObject = {RESOURCES: self._children.shown()}
-            self._out.gate.keep(self._url, ChildrenKept(self._url, children))
+            self._trace_end(self._history.trim(trio.current_time()))
+            self._keep()
             self._signs.begin(self._url, trio.current_time(), REPEAT_LAST)
             self._report(op, is_by_node=is_by_node)
         if is_by_node:
             self._pass_on(message)
         elif message.is_request:
             self._out.answer(message, Code.OK, source=self._out.runtime)
+        self._report_ended()
+
+    def _keep(self) -> None:
+        """Write the children of a stored object, before they are sent."""
+        if self._url in self._out.gate.stored:
+            self._out.gate.keep(self._url, ChildrenKept(self._url, self._history.shown()))
+
+    # --- removal ------------------------------------------------------------------------------
+
+    def end(self, name: str) -> Refused | None:
+        """Delete a child of any creator for the reporter, and report it at once."""
+        version = kept.version if (kept := self._children.find(name)) else None
+        if not self._history.end(name, trio.current_time()):
+            return Refused(Code.NOT_FOUND, "no such child")
+        self._trace_end([name], version)
+        self._keep()
+        self.send_sign()
+        return None
+
+    def time_over(self) -> None:
+        """Remove the children that are too old, and report the removed ones if that is due."""
+        ended = self._history.trim(trio.current_time())
+        if ended:
+            self._trace_end(ended)
+            self._keep()
+        self._report_ended()
+
+    def _report_ended(self) -> None:
+        while self._history.is_report_due(trio.current_time()):
+            self.send_sign()
+        self._removals.set(self._url, self._history.deadline())
+
+    def _trace_end(self, names: list[str], version: int | None = None) -> None:
+        """Trace that the object itself has removed children (I-D10)."""
+        for name in names:
+            key = f"{self._url}|{name}"
+            self._out.trace(Fact(k=Kind.OBJ, op=Op.DEL, key=key, version=version, by=self._url))
 
     def _take(self, op: ChildOp) -> Refused | bool:
         reported = self._reported
@@ -200,7 +255,7 @@ class ReportedChildren:
             return Refused(Code.NOT_FOUND, "no such object")
         if op.creator != reported.snapshot.reporter and not reported.is_observed_by(op.creator):
             return Refused(Code.FORBIDDEN, "only observers and the reporter write children")
-        return self._children.take(op)
+        return self._history.take(op, trio.current_time())
 
     def _trace(self, change: Op, op: ChildOp) -> None:
         """Trace a change of a child and its author (I-D10)."""
@@ -256,7 +311,19 @@ class ReportedChildren:
             self._bus.deliver(message, reporter)
 
     def send_sign(self) -> None:
-        """Send the observers a checksum of the children, by which they notice lost changes."""
-        sign = write_body(self._children.sign)
+        """Send the observers a checksum of the children, by which they notice lost changes.
+
+        It has the names of removed children, which the reporter gets, too: it does not observe.
+        """
+        report, reporter = self._history.report(), self._reported.snapshot.reporter
+        body = write_body(report)
         for address in self._addresses:
-            self._out.post(self._out.request(MessageType.UPDATE, address, sign, self._url))
+            message = self._out.request(MessageType.UPDATE, address, body, self._url)
+            if isinstance(report, bodies.ChildrenEnded):
+                self._out.when_stored(self._url, partial(self._send_ended, message, reporter))
+            else:
+                self._out.post(message)
+
+    def _send_ended(self, message: Message, reporter: str) -> None:
+        self._bus.send(message)
+        self._bus.deliver(message, reporter)

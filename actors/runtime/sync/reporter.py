@@ -154,7 +154,9 @@ class Report:
         self.routes: Final = ReportRoutes(self, objects.out.runtime)
         self._by_link: Final = set[str]()  # runtimes whose links are watched
         self._unverified: dict[str, Message] = {}  # unverified subscriptions, by observer
-        self.children: Final = ReportedChildren(objects.out, self.core, self.routes, objects.signs)
+        self.children: Final = ReportedChildren(
+            objects.out, self.core, self.routes, objects.signs, objects.removals
+        )
         self.renewal: Final = Renewal(self._url, self._claim, objects.permits)
         self._deletion: Message | None = None  # the unanswered request to delete it
         self._was_observed = False
@@ -397,6 +399,8 @@ class Report:
             self._out.refuse(request, Code.UNAUTHENTICATED, "not an observer")
         elif "attribute" in request.body:
             self._read_attribute(request)
+        elif "childrenAfter" in request.body:
+            self._read_children(request)
         else:
             self._out.answer(request, Code.OK, value=self.shown())
 
@@ -416,6 +420,16 @@ class Report:
             self._out.refuse(request, Code.NOT_FOUND, f"the object has no {path}")
         else:
             self._out.answer(request, Code.OK, value=value, version=snapshot.version)
+
+    def _read_children(self, request: Message) -> None:
+        try:
+            after = read_body(request, bodies.ReadChildren).after
+        except BadMessageError as exc:
+            self._out.refuse(request, exc.code, exc.reason)
+            return
+        page = self.children.page(after)
+        value: JsonObject = self.shown() if page is None else {"childrenObjects": page}
+        self._out.answer(request, Code.OK, value=value)
 
     def read_observers(self, request: Message) -> None:
         """Return the observers, to the reporter only."""
@@ -616,6 +630,7 @@ class ReportedObjects:
         repeats: When the last change of each object is published again.
         signs: When the digest of the children of each object is published.
         alarms: When the timer of each object is due.
+        removals: When children of each object leave, or their removal is reported.
         permits: Limits the objects that are claimed at a node at a time.
         listener: Receiver of the messages to the objects.
     """
@@ -631,6 +646,7 @@ class ReportedObjects:
         self.reports: Final[dict[str, Report]] = {}
         self.repeats, self.signs = RepeatsCore(), RepeatTimes()
         self.alarms: Final[Alarms[str]] = Alarms()
+        self.removals: Final[Alarms[str]] = Alarms()
         self.watches: Final = output.LinkWatches(out, self._on_link)
         self.verifying = {True: 0, False: 0}
         self.permits: Final = trio.CapacityLimiter(limits.RENEWED_AT_ONCE)
@@ -684,7 +700,8 @@ class ReportedObjects:
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        return min(self.alarms.deadline(), self.repeats.deadline(), self.signs.deadline())
+        timers = (self.alarms, self.removals, self.repeats, self.signs)
+        return min(timer.deadline() for timer in timers)
 
     def time_over(self) -> None:
         """Handle the timers of objects, digests and repetitions that are due."""
@@ -692,6 +709,8 @@ class ReportedObjects:
         for url in self.alarms.due(now):
             self.reports[url].core.time_over(now)
             self.reports[url].settle()
+        for url in self.removals.due(now):
+            self.reports[url].children.time_over()
         signed = self.signs.due(now, self._is_observed)
         if signed is not None:
             self.reports[signed].children.send_sign()
@@ -732,6 +751,7 @@ class ReportedObjects:
             schema=wanted.schema,
             resources=value.resources or (),
             created=time.replace("+00:00", "Z"),
+            children_window=value.children_window,
         )
         report = Report(self, created, wanted.allow or (), is_public=bool(wanted.public))
         self.reports[url] = report
@@ -877,10 +897,25 @@ class ReportedObjects:
         if attribute is not None:
             check_path(attribute)
             self.act(request, url, lambda core: core.remove(by, attribute))
+        elif body.child is not None:
+            self._delete_child(request, url, body.child)
         elif body.store and url in self.reports and self.reports[url].rest(by):
             self.out.answer(request, Code.OK)
         elif (report := self._find_writable(request, url)) is not None:
             report.delete(by, request)
+
+    def _delete_child(self, request: Message, url: str, name: str) -> None:
+        report = self._find_writable(request, url)
+        if report is None:
+            return
+        if report.reporter == request.from_:
+            refusal = report.children.end(name)
+        else:
+            refusal = Refused(Code.FORBIDDEN, "only the reporter deletes the children of others")
+        if refusal is None:
+            self.out.answer(request, Code.OK)
+        else:
+            self.out.refuse(request, refusal.code, refusal.why)
 
     def act(
         self, request: Message, url: str, act: Callable[[ReportedObject], Refused | None]

@@ -241,6 +241,8 @@ class NothingAfterDelete(fold.ProcessClaim, claims=("I-D8",)):
 class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
     """A child belongs to its creator, which alone changes and numbers its children (I-D10).
 
+    The object itself may delete it: the child leaves its window, or its reporter wants it.
+
     Records name a child `object|creator#number`. A message that a creator sends over a direct link
     is delivered only to the sync manager, which knows the observers; if a message came over a node
     before, its repetition over a link is not delivered.
@@ -272,6 +274,8 @@ class ChildOwner(fold.ProcessClaim, claims=("I-D10",)):
         if len(parts) != len(("object", "child")) or "#" not in parts[1]:
             return
         creator, _, number = parts[1].rpartition("#")
+        if record.op == Op.DEL and record.by == parts[0]:
+            return
         if record.by != creator:
             self.report_break(record, f"{creator}, whose it is")
         elif record.op == Op.ADD:

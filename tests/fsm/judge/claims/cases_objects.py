@@ -125,6 +125,7 @@ VALUES = (
     ),
     case("I-D10", _CHILD, ("do upd O1|HB#1 by=HB", "do upd O1|HB#1 by=HA")),
     case("I-D10", _CHILD, ("do add O1|HB#2", "do add O1|HB#1")),
+    case("I-D10", _CHILD, ("do del O1|HB#1 by=O1", "do del O1|HB#1 by=O2")),
     case("I-D10", _BROUGHT, (_TO_MANAGER, _TO_MANAGER + _TO_MANAGER.replace(*_BESIDE))),
     case(
         "I-D10",
