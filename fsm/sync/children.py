@@ -245,31 +245,20 @@ class ChildSet:
         return self._drop(name)
 
     def trim(self, children: int = 0, size: int = 0) -> list[str]:
-        """Remove the children that exceed the window; return their names, in order.
-
-        The oldest child leaves. But if a creator has more than half of the window, its own oldest
-        child leaves: one creator cannot push out the children of all others.
+        """Remove the oldest children that exceed the window; return their names, in order.
 
         Args:
             children: Number of children that may exceed the window.
             size: Number of bytes that they may exceed it by.
         """
         window, ended = self.window, list[str]()
-        while window is not None and self._kept:
-            has_many = len(self._kept) > window.last + children
-            if not has_many and self.size <= window.bytes + size:
-                break
-            name = self._leaving(window, has_many=has_many)
-            self.end(name)
-            ended.append(name)
+        if window is None:
+            return ended
+        while len(self._kept) > window.last + children or self.size > window.bytes + size:
+            oldest = next(iter(self._kept))
+            self.end(oldest)
+            ended.append(oldest)
         return ended
-
-    def _leaving(self, window: ChildWindow, *, has_many: bool) -> str:
-        bound = window.last if has_many else window.bytes
-        for who, creator in self._creators.items():
-            if 2 * (creator.count if has_many else creator.size) > bound:
-                return next(name for name, kept in self._kept.items() if kept.creator == who)
-        return next(iter(self._kept))
 
     # --- the whole set ---------------------------------------------------------------------
 
@@ -627,6 +616,7 @@ class ChildrenCopyCore:
             return
         self._missed = None
         repeats = self._find_unknown(children, {op.name for op in later_ops})
+        self._fresh += sum(name not in self.children for name in children)
         for name in self.children.become(children):
             self._port.changed(name)
         if isinstance(counts := shown.get("window"), dict):

@@ -2,6 +2,7 @@
 
 import trio
 
+import actors
 from specs.trace import Op
 from tests.support.link_world import LINKED, UNLINKED, pair
 from tests.support.runtime.domain import NODE_PLACE, DomainOptions, go_live, open_domain
@@ -48,6 +49,27 @@ async def test_children_of_a_stored_object_go_by_the_link_and_are_kept(tmp_path)
                     await thing.children.create("theirs")
                 for children in (copy.children, thing.children):
                     await reported(children, ["mine", "theirs"], within=30)
+
+
+async def test_a_window_moves_on_by_the_link_as_by_the_node(autojump_clock):
+    async with open_domain("alice", "bob", "carol") as domain:
+        await go_live(domain)
+        alice, bob = domain["alice"].hyperty, domain["bob"].hyperty
+        carol = domain["carol"].hyperty
+        async with (
+            alice.report(
+                "comm", {}, observers=(bob.url, carol.url), children=actors.ChildWindow(last=4)
+            ) as thing,
+            bob.observe(thing.url, p2p=True) as linked,
+            carol.observe(thing.url, p2p=False) as copy,
+        ):
+            for number in range(30):
+                await (thing, linked, copy)[number % 3].children.create(number)
+            for children in (thing.children, linked.children, copy.children):
+                await reported(children, range(26, 30))
+            await thing.children[[*thing.children][0]].delete()
+            for children in (thing.children, linked.children, copy.children):
+                await reported(children, range(27, 30))
 
 
 def at_node(two):

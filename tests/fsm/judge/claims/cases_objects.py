@@ -38,6 +38,7 @@ sm do upd O1|HB#1 by=HB
 sm do add O1|HB#2 by=HB
 sm do del O1|HB#1 by=HB
 """
+_ENDED = "sm do del O1|HB#2 by=O1\n"
 
 _REQUEST = """
 bus add listeners RA/sm sync-manager
@@ -125,7 +126,7 @@ VALUES = (
     ),
     case("I-D10", _CHILD, ("do upd O1|HB#1 by=HB", "do upd O1|HB#1 by=HA")),
     case("I-D10", _CHILD, ("do add O1|HB#2", "do add O1|HB#1")),
-    case("I-D10", _CHILD, ("do del O1|HB#1 by=O1", "do del O1|HB#1 by=O2")),
+    case("I-D10", _CHILD + _ENDED, (_ENDED, _ENDED.replace("by=O1", "by=O2"))),
     case("I-D10", _BROUGHT, (_TO_MANAGER, _TO_MANAGER + _TO_MANAGER.replace(*_BESIDE))),
     case(
         "I-D10",

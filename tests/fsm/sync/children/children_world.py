@@ -2,8 +2,10 @@
 
 from collections import deque
 
-from fsm.sync.children import ChildOp, ChildrenCopyCore, ChildSet
-from specs.child import RESOURCES, child_name
+from fsm.sync.child_history import ChildHistory
+from fsm.sync.children import ChildOp, ChildrenCopyCore
+from specs.bodies.object import ChildrenEnded
+from specs.child import child_name
 from specs.message import MessageType
 
 RARELY = 100
@@ -56,12 +58,15 @@ class ChildrenWorld:
     the keeper only, which reports to them, and of them, what counts.
     """
 
-    def __init__(self, names, linked=()):
+    def __init__(self, names, linked=(), window=None):
         self.now = 0.0
         self.linked = frozenset(linked)
-        self.keeper = ChildSet()
+        self.history = ChildHistory(window)
+        self.keeper = self.history.children
         self.had_any = False
+        self.left = set()
         self.copies = {name: lone_children(name) for name in names}
+        self.known = {name: set() for name in names}
         self.shown = {name: {} for name in names}
         self.reads = []
         apart = [one for one in names if one not in self.linked]
@@ -70,13 +75,15 @@ class ChildrenWorld:
         self.ways = {pair: deque() for pair in (*pairs, *ends)}
         self.last_id = 0
         for name in names:
-            self.feed(name, "become", {})
+            self.copies[name].children.window = window
+            self.feed(name, "become", self.history.shown())
 
     def feed(self, name, what, *arguments, **terms):
         for effect in told_children(self.copies[name], what, *arguments, self.now, **terms):
             match effect:
                 case ("shown", child, value, _):
                     self.shown[name][child] = value
+                    self.known[name].add(child)
                 case ("gone", child):
                     del self.shown[name][child]
                 case ("read", read):
@@ -102,9 +109,10 @@ class ChildrenWorld:
         self._send(name, op)
 
     def _keep(self, op):
-        taken = self.keeper.take(op)
+        taken = self.history.take(op, self.now)
         if taken is True:
             self.had_any = True
+            self.left.update(self.history.trim(self.now))
             for name in self.copies:
                 if name in self.linked or op.creator in self.linked:
                     self.ways[None, name].append(op)
@@ -130,15 +138,22 @@ class ChildrenWorld:
         if is_lost:
             self.feed(name, "read_failed", number)
         else:
-            self.feed(name, "become", {RESOURCES: self.keeper.shown()})
+            self.feed(name, "become", self.history.shown())
+
+    def end(self, child):
+        """The reporter deletes a child of anyone, and one copy at most hears it at once."""
+        self.history.end(child, self.now)
 
     def tell_sign(self, to):
         """The keeper states nothing of children that it never had."""
         if self.had_any:
-            self.feed(to, "hear_sign", self.keeper.sign)
+            report = self.history.report()
+            is_ended = isinstance(report, ChildrenEnded)
+            self.feed(to, "take_ended" if is_ended else "hear_sign", report)
 
     def wait(self, seconds):
         self.now += seconds
+        self.left.update(self.history.trim(self.now))
         for name in self.copies:
             self.feed(name, "time_over")
 

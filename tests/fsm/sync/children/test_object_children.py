@@ -1,9 +1,15 @@
 """The children of one object in one place: SYN-24, I-D10, M-48..M-50."""
 
+import json
+import math
+
 import pytest
 
+from fsm.sync.child_history import ChildHistory
 from fsm.sync.children import ChildOp, ChildSet, children_in
-from specs.child import child_name
+from fsm.sync.value.json import json_size
+from specs.bodies.object import ChildWindow
+from specs.child import RESOURCES, child_name
 from specs.limits import sync as limits
 from specs.limits.protocol import MAX_JSON_KEYS
 from specs.message import MessageType as Act
@@ -92,3 +98,90 @@ def test_a_deletion_of_an_attribute_of_an_absent_child_changes_nothing():
     children = filled(create(1, 5), op(Act.DELETE, 1, 6))
     assert children.take(removal(7, 5)) is False
     assert len(children) == 0
+
+
+# --- what the reporter's end removes ----------------------------------------------------------
+
+
+def history(children=0, **window):
+    """Children of one creator, which have come at one a second."""
+    kept = ChildHistory(ChildWindow(**window))
+    for number in range(1, children + 1):
+        assert kept.take(create(number), float(number)) is True
+        kept.trim(float(number))
+    return kept
+
+
+def numbers(names):
+    return [int(name.rpartition("#")[2]) for name in names]
+
+
+def test_removed_children_are_reported_together_and_a_hundred_at_a_time():
+    kept = history(250, last=20)
+    assert kept.deadline() == 21.0 + limits.WINDOW_PAUSE
+    ended = []
+    while kept.is_report_due(300.0):
+        report = kept.report()
+        assert len(report.ended) <= limits.ENDED_AT_ONCE
+        assert (report.created, report.gone, report.count) == (250, 230, 20)
+        ended += report.ended
+    assert numbers(ended) == [*range(1, 231)]
+    assert kept.deadline() == math.inf
+    assert kept.report().ended == ()
+
+
+def test_children_that_are_too_old_leave_at_their_time():
+    kept = history(5, seconds=10)
+    assert kept.deadline() == 11.0
+    assert numbers(kept.trim(13.5)) == [1, 2, 3]
+    assert kept.deadline() == 14.0
+    assert kept.take(op(Act.UPDATE, 2, 90), 14.0).code == Code.GONE
+    assert kept.take(create(2, 91), 14.0).code == Code.CONFLICT
+
+
+def test_children_keep_their_order_numbers_and_ages_in_the_store():
+    kept = history(5, last=3, seconds=10)
+    again = ChildHistory(ChildWindow(last=3, seconds=10))
+    again.restore(json.loads(json.dumps(kept.shown())), 6.0)
+    assert again.shown() == kept.shown()
+    assert again.take(create(9), 7.0) is True
+    assert numbers(again.trim(13.5)) == [3]
+    assert again.report().gone == 3
+    assert numbers(again.trim(20.0)) == [4, 5, 9]
+
+
+def test_pages_have_each_child_once():
+    kept = history(900)
+    seen, after = [], 0
+    while after is not None:
+        page = kept.page(after)
+        seen += numbers(page[RESOURCES])
+        assert json_size(page) <= limits.VALUE_BYTES
+        after = page["window"].get("next")
+    assert seen == [*range(1, 901)]
+    large = ChildHistory(ChildWindow())
+    for number in range(1, 31):
+        large.take(create(number, value="x" * (limits.CHILD_BYTES - 2)), 0.0)
+    page = large.page(0)
+    assert 0 < len(page[RESOURCES]) < 30
+    assert json_size(page) <= limits.VALUE_BYTES
+
+
+def test_a_window_has_no_other_limit_than_its_own():
+    kept = history(3 * limits.CHILDREN_OF_OBJECT, last=500)
+    assert len(kept.children) == 500
+    assert kept.take(create(999, value="x" * limits.CHILD_BYTES), 0.0).code == Code.TOO_LARGE
+    small = ChildHistory(ChildWindow(bytes=limits.WINDOW_LEAST_BYTES))
+    for number in range(1, 100):
+        assert small.take(create(number, value="x" * 1000), 0.0) is True
+        small.trim(0.0)
+    assert limits.WINDOW_LEAST_BYTES - 1100 < small.children.size <= limits.WINDOW_LEAST_BYTES
+
+
+def test_a_deleted_child_does_not_come_back():
+    kept = filled(create(1), create(2))
+    assert kept.end(f"{HB}#1")
+    assert not kept.end(f"{HB}#1")
+    for late in (op(Act.UPDATE, 1, 9), create(1, 10)):
+        assert kept.take(late).code in {Code.GONE, Code.CONFLICT}
+    assert kept.take(create(11)) is True

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from fsm.sync.children import ChildOp, ChildSet
+from specs.bodies.object import ChildWindow
 from specs.child import RESOURCES, child_name
 from specs.limits.sync import QUIET, REASSERTIONS
 from specs.message import MessageType as Act
@@ -97,16 +98,21 @@ class Children(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.world, self.is_cut = ChildrenWorld(NAMES), False
+        self.world, self.is_cut, self.phantoms = ChildrenWorld(NAMES), False, 0
 
-    @initialize(linked=st.sets(st.sampled_from(NAMES)), is_cut=st.booleans())
-    def begin(self, linked, is_cut):
+    @initialize(
+        linked=st.sets(st.sampled_from(NAMES)),
+        is_cut=st.booleans(),
+        window=st.sampled_from([None, ChildWindow(last=3), ChildWindow(last=2, seconds=60)]),
+    )
+    def begin(self, linked, is_cut, window):
         """Some are behind links (P2P-30); no child may ever reach the keeper."""
-        self.world, self.is_cut = ChildrenWorld(NAMES, linked), is_cut
+        self.world, self.is_cut = ChildrenWorld(NAMES, linked, window), is_cut
 
     @rule(name=st.sampled_from(NAMES), is_lost=st.booleans(), is_unheard=st.booleans())
     def create(self, name, is_lost, is_unheard):
         is_lost = is_lost or self.is_cut
+        self.phantoms += is_lost
         self.world.create(name, self.world.last_id, is_lost=is_lost, is_unheard=is_unheard)
 
     @rule(name=st.sampled_from(NAMES), data=st.data())
@@ -115,6 +121,11 @@ class Children(RuleBasedStateMachine):
         if mine:
             act = data.draw(st.sampled_from([Act.UPDATE, Act.DELETE]))
             self.world.say(name, act, data.draw(st.sampled_from(mine)), self.world.last_id)
+
+    @precondition(lambda self: len(self.world.keeper))
+    @rule(data=st.data())
+    def end(self, data):
+        self.world.end(data.draw(st.sampled_from([*self.world.keeper])))
 
     @rule(data=st.data(), times=st.sampled_from([0, 1, 1, 2]))
     def deliver(self, data, times):
@@ -146,6 +157,11 @@ class Children(RuleBasedStateMachine):
         kept = self.world.keeper
         there = {child: kept.find(child).value for child in kept}
         assert all(shown == there for shown in self.world.shown.values())
+        for name, copy in self.world.copies.items():
+            self.world.tell_sign(name)
+            # A child that never reached the keeper may hide that another one is missed.
+            missed = len(self.world.left - self.world.known[name])
+            assert copy.missed >= missed - self.phantoms
 
 
 TestChildren = Children.TestCase
