@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import actors
+from specs.limits import sync
 from specs.limits.protocol import MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.limits.sync import CHANGES_KEPT, VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from tests.support.warm import run_warm
@@ -56,10 +57,23 @@ def test_every_public_name_is_explained():
     assert sorted(re.findall(r"`(\w+)`", " ".join(rows))) == actors.__all__
 
 
+def kibibytes(size):
+    return f"{size // 1024} KiB"
+
+
 def test_the_page_of_data_objects_names_the_limits_that_hold():
     text = PAGES["data-objects.md"]
     texts, keys = f"{MAX_JSON_TEXT:,} characters", f"{MAX_JSON_KEYS} keys"
     for limit in (f"{VALUE_BYTES:,} bytes", texts, keys, f"more than {VALUE_DEPTH} levels"):
         assert limit in text
     assert f"{WRITES_WAITING} writes wait" in text
+    rows = [line.split(" | ")[1:] for line in text.splitlines() if line.startswith("| ")]
+    for kept, window in (
+        (str(sync.CHILDREN_OF_OBJECT), f"`last`, at most {sync.WINDOW_CHILDREN:,} |"),
+        (str(sync.CHILDREN_OF_CREATOR), "none |"),
+        (kibibytes(sync.CHILDREN_BYTES), f"`bytes`, at most {kibibytes(sync.WINDOW_BYTES)} |"),
+        (kibibytes(sync.CREATOR_BYTES), "none |"),
+        (kibibytes(sync.CHILD_BYTES), f"{kibibytes(sync.CHILD_BYTES)} |"),
+    ):
+        assert [kept, window] in rows
     assert f"more than {CHANGES_KEPT} changes behind" in text

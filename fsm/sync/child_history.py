@@ -123,7 +123,7 @@ class ChildHistory:
             return ChildrenEnded(sign.count, sign.digest, ended, *counts)
         return ChildrenEnded(sign.count, sign.digest, ended) if ended else sign
 
-    def shown(self) -> JsonObject:
+    def snapshot(self) -> JsonObject:
         """Return all children in the form of a read answer, and of the store."""
         if self._window is None:
             return {RESOURCES: self.children.shown()}
@@ -158,9 +158,9 @@ class ChildHistory:
             "window": counts if last is None else {**counts, "next": last},
         }
 
-    def restore(self, shown: JsonObject, now: float) -> None:
-        """Take the children that were stored, in the form of `shown`."""
-        listed, counts = shown.get(RESOURCES), shown.get("window")
+    def restore(self, stored: JsonObject, now: float) -> None:
+        """Take the children that were stored, in the form of `snapshot`."""
+        listed, counts = stored.get(RESOURCES), stored.get("window")
         entries = listed if isinstance(listed, dict) else {}
         self.children.become(children_in(entries, self._window))
         if self._window is None:

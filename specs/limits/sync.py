@@ -91,6 +91,9 @@ message)."""
 PAGE_BYTES: Final = 49_152
 """Bytes of children in one answer, if an observer reads them in pages (ours, SYN-24)."""
 
+WINDOW_PAGES: Final = 16
+"""Answers that an observer reads for a window at most: the largest one needs ten (ours, SYN-24)."""
+
 CHILD_DEPTH: Final = 16
 """Nesting of a child's value: it is shown deep in a message of `MAX_JSON_DEPTH` (ours, SYN-24)."""
 

@@ -142,6 +142,17 @@ def test_the_chat_goes_on_between_two_domains():
 
 
 @pytest.mark.timeout(240)
+def test_the_room_keeps_its_newest_texts_but_the_rude_one():
+    done = run_warm(EXAMPLES / "chat_room.py")
+    deleted, ann, *texts = done.stdout.splitlines()
+    assert (deleted, ann) == ("the moderator deletes a text of ben", "ann reads"), done.stderr
+    assert texts[5] == "a late member reads"
+    spoons = [f"  ann: {number} spoons of salt" for number in range(8, 12)]
+    assert texts[:5] == texts[6:] == [*spoons, "  ben: less salt, please"]
+    assert (complaints(done), done.returncode) == ([], 0)
+
+
+@pytest.mark.timeout(240)
 def test_every_job_of_the_pool_is_done_by_one_that_takes_it():
     done = run_warm(EXAMPLES / "worker_pool.py")
     # Which worker is free first is not fixed.

@@ -27,7 +27,7 @@ from specs.bodies.object import (
 from specs.child import RESOURCES, child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import ABSENT, Json, JsonInput, JsonObject, value_at
-from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES, WINDOW_CHILDREN
+from specs.limits.sync import BUSY_PAUSE, CHILD_ATTEMPTS, CHILD_TRIES, WINDOW_PAGES
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
@@ -91,7 +91,7 @@ class ChildChanges:
 @final
 @attrs.frozen
 class Child:
-    """One child of a data object; only its creator changes it, and the reporter may delete it.
+    """A child of a data object, which only its creator changes, and which the reporter may delete.
 
     Attributes:
         id: Name of the child: the address of its creator, `#`, and a number.
@@ -484,28 +484,26 @@ class Children(Mapping[str, Child]):
             self._open[-1].start_soon(job)
 
     async def _read(self, number: int) -> None:
-        """Read the whole object, or all pages of its children."""
-        entries: JsonObject = {}
-        after: int | None = 0 if self._core.children.window is not None else None
-        while True:
-            part = None if after is None else ReadChildren(after)
+        """Read the whole object; if it has a window, all pages of its children."""
+        is_paged, entries, after = self._core.children.window is not None, JsonObject(), 0
+        listed: Json = None
+        for _ in range(WINDOW_PAGES):
+            part = ReadChildren(after) if is_paged else None
             answer = await self._participant.read(self._url, part)
             value = answer.body.get("value")
             if answer.code > LAST_SUCCESS or not isinstance(value, dict):
                 self._tell(partial(self._core.read_failed, number))
                 return
             listed = value.get("childrenObjects")
-            shown = listed if isinstance(listed, dict) else None
-            page = None if shown is None else shown.get(RESOURCES)
-            following = whole_in(None if shown is None else shown.get("window"), "next")
-            if after is None or shown is None or not isinstance(page, dict):
+            if not is_paged or not isinstance(listed, dict):
                 break
-            entries |= page
-            if following <= after or len(entries) > WINDOW_CHILDREN:
-                shown = {**shown, RESOURCES: entries}
+            page, former = listed.get(RESOURCES), after
+            entries |= page if isinstance(page, dict) else {}
+            listed = {**listed, RESOURCES: entries}
+            after = whole_in(listed.get("window"), "next")
+            if after <= former:
                 break
-            after = following
-        self._tell(partial(self._core.become, shown))
+        self._tell(partial(self._core.become, listed if isinstance(listed, dict) else None))
 
     async def _say_again(self, act: MessageType, name: str) -> None:
         async with self._turn:

@@ -174,7 +174,7 @@ class ReportedChildren:
         fits = self._children.fits_beside(snapshot.data)
         if not is_shown or not fits or len(self._children) > CHILDREN_OF_OBJECT:
             return snapshot
-        return attrs.evolve(snapshot, children_objects=self._history.shown())
+        return attrs.evolve(snapshot, children_objects=self._history.snapshot())
 
     def page(self, after: int) -> JsonObject | None:
         """Return a page of the children; None: the object has no window, and shows all.
@@ -216,7 +216,7 @@ class ReportedChildren:
     def _keep(self) -> None:
         """Write the children of a stored object, before they are sent."""
         if self._url in self._out.gate.stored:
-            self._out.gate.keep(self._url, ChildrenKept(self._url, self._history.shown()))
+            self._out.gate.keep(self._url, ChildrenKept(self._url, self._history.snapshot()))
 
     # --- removal ------------------------------------------------------------------------------
 
@@ -313,7 +313,7 @@ class ReportedChildren:
     def send_sign(self) -> None:
         """Send the observers a checksum of the children, by which they notice lost changes.
 
-        It has the names of removed children, which the reporter gets, too: it does not observe.
+        With the names of removed children it goes to the reporter, too, who does not observe.
         """
         report, reporter = self._history.report(), self._reported.snapshot.reporter
         body = write_body(report)

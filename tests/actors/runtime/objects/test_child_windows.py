@@ -8,8 +8,6 @@ import trio
 import actors
 from specs.limits import sync as limits
 from tests.actors.runtime.objects.test_children import seen, values
-from tests.actors.runtime.objects.test_children_stored import disk  # noqa: F401 - a fixture
-from tests.actors.runtime.objects.test_store import world as stored_world
 from tests.support.report_world import Open, world
 
 
@@ -115,32 +113,6 @@ async def test_an_observer_that_was_cut_off_knows_how_many_children_it_has_misse
             for _ in range(6):
                 missed += (await anext(changes)).missed
             assert missed == copy.children.missed == 15
-
-
-async def test_the_window_of_a_stored_object_and_its_ages_outlive_the_process(
-    tmp_path, autojump_clock, disk
-):
-    window = actors.ChildWindow(last=3, seconds=1000)
-    async with stored_world(tmp_path) as there:
-        await there.node()
-        ra, rb = await there.runtime("ra"), await there.runtime("rb")
-        async with ra.hyperty.report("comm", {}, name="c", store=True, children=window) as room:
-            for number in range(5):
-                await room.children.create(number)
-            await ra.stop()
-        await trio.sleep(600)
-        ra = await there.runtime("ra")
-        async with (
-            ra.hyperty.report("comm", {}, name="c", store=True, public=True) as room,
-            rb.hyperty.observe(room.url) as copy,
-        ):
-            assert room.resumed
-            await room.children.create(5)
-            for children in (room.children, copy.children):
-                await seen(children, [3, 4, 5])
-            await trio.sleep(500)
-            for children in (room.children, copy.children):
-                await seen(children, [5])
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import trio
 
 import actors
 from actors.runtime.store.file import ObjectFile
+from tests.actors.runtime.objects.test_children import seen
 from tests.actors.runtime.objects.test_store import world
 
 
@@ -124,3 +125,29 @@ async def test_an_object_whose_creation_waits_for_the_disk_is_created_once(
 async def _set_after(seconds, event):
     await trio.sleep(seconds)
     event.set()
+
+
+async def test_the_window_of_a_stored_object_and_its_ages_outlive_the_process(
+    tmp_path, autojump_clock, disk
+):
+    window = actors.ChildWindow(last=3, seconds=1000)
+    async with world(tmp_path) as domain:
+        await domain.node()
+        ra, rb = await domain.runtime("ra"), await domain.runtime("rb")
+        async with ra.hyperty.report("comm", {}, name="c", store=True, children=window) as room:
+            for number in range(5):
+                await room.children.create(number)
+            await ra.stop()
+        await trio.sleep(600)
+        ra = await domain.runtime("ra")
+        async with (
+            ra.hyperty.report("comm", {}, name="c", store=True, public=True) as room,
+            rb.hyperty.observe(room.url) as copy,
+        ):
+            assert room.resumed
+            await room.children.create(5)
+            for children in (room.children, copy.children):
+                await seen(children, [3, 4, 5])
+            await trio.sleep(500)
+            for children in (room.children, copy.children):
+                await seen(children, [5])

@@ -76,7 +76,7 @@ class ChildrenWorld:
         self.last_id = 0
         for name in names:
             self.copies[name].children.window = window
-            self.feed(name, "become", self.history.shown())
+            self.feed(name, "become", self.history.snapshot())
 
     def feed(self, name, what, *arguments, **terms):
         for effect in told_children(self.copies[name], what, *arguments, self.now, **terms):
@@ -138,7 +138,7 @@ class ChildrenWorld:
         if is_lost:
             self.feed(name, "read_failed", number)
         else:
-            self.feed(name, "become", self.history.shown())
+            self.feed(name, "become", self.history.snapshot())
 
     def end(self, child):
         """The reporter deletes a child of anyone, and one copy at most hears it at once."""

@@ -142,8 +142,8 @@ def test_children_that_are_too_old_leave_at_their_time():
 def test_children_keep_their_order_numbers_and_ages_in_the_store():
     kept = history(5, last=3, seconds=10)
     again = ChildHistory(ChildWindow(last=3, seconds=10))
-    again.restore(json.loads(json.dumps(kept.shown())), 6.0)
-    assert again.shown() == kept.shown()
+    again.restore(json.loads(json.dumps(kept.snapshot())), 6.0)
+    assert again.snapshot() == kept.snapshot()
     assert again.take(create(9), 7.0) is True
     assert numbers(again.trim(13.5)) == [3]
     assert again.report().gone == 3
@@ -165,6 +165,20 @@ def test_pages_have_each_child_once():
     page = large.page(0)
     assert 0 < len(page[RESOURCES]) < 30
     assert json_size(page) <= limits.VALUE_BYTES
+
+
+def test_the_largest_window_has_few_pages():
+    """The longest names, and values that leave most of a page unused."""
+    creator = "hyperty://a.ex/" + "h" * 60
+    for number_of, size in ((1000, 120), (30, limits.CHILD_BYTES - 2), (60, 4200)):
+        kept = ChildHistory(ChildWindow())
+        for number in range(1, number_of + 1):
+            kept.take(create(number, value="x" * size, creator=creator), 0.0)
+            kept.trim(0.0)
+        after, pages = 0, 0
+        while after is not None:
+            after, pages = kept.page(after)["window"].get("next"), pages + 1
+        assert pages <= 10 < limits.WINDOW_PAGES
 
 
 def test_a_window_has_no_other_limit_than_its_own():
