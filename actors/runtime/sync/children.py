@@ -120,7 +120,7 @@ class ReportedChildren:
         reported: Core of the object.
         routes: The links to observers of the object.
         signs: When the digest of the children of each object is published.
-        removals: When children of each object leave, or their removal is reported.
+        alarms: When children of each object leave, or their removal is reported.
 
     Attributes:
         reporter: Local reporter of the object; None: the object is gone.
@@ -132,11 +132,11 @@ class ReportedChildren:
         reported: ReportedObject,
         routes: ReportRoutes,
         signs: RepeatTimes,
-        removals: Alarms[str],
+        alarms: Alarms[str],
     ) -> None:
         self.reporter: str | None = None
         self._out, self._bus, self._reported = out, out.bus, reported
-        self._routes, self._signs, self._removals = routes, signs, removals
+        self._routes, self._signs, self._alarms = routes, signs, alarms
         self._url = reported.snapshot.url
         self._addresses = children_addresses(self._url)
         window = reported.snapshot.children_window
@@ -147,7 +147,7 @@ class ReportedChildren:
         """Start to maintain the children of the object, beginning with its present ones."""
         if created.children_objects is not None:
             self._history.restore(created.children_objects, trio.current_time())
-            self._removals.set(self._url, self._history.deadline())
+            self._set_alarm(self._history.deadline())
         # The reporter answers for new children.
         self.reporter = created.reporter
         for address in self._addresses:
@@ -159,7 +159,7 @@ class ReportedChildren:
     def close(self, listener: ActorRef[Delivery]) -> None:
         """Stop to maintain the children, as the object was deleted. Idempotent."""
         reporter, self.reporter = self.reporter, None
-        self._removals.set(self._url, math.inf)
+        self._set_alarm(math.inf)
         for address in self._addresses:
             if reporter is not None:
                 self._bus.revoke(address, reporter)
@@ -241,7 +241,11 @@ class ReportedChildren:
     def _report_ended(self) -> None:
         while self._history.is_report_due(trio.current_time()):
             self.send_sign()
-        self._removals.set(self._url, self._history.deadline())
+        self._set_alarm(self._history.deadline())
+
+    def _set_alarm(self, when: float) -> None:
+        for address in self._addresses:
+            self._alarms.set(address, when)
 
     def _trace_end(self, names: list[str], version: int | None = None) -> None:
         """Trace that the object itself has removed children (I-D10)."""

@@ -155,7 +155,7 @@ class Report:
         self._by_link: Final = set[str]()  # runtimes whose links are watched
         self._unverified: dict[str, Message] = {}  # unverified subscriptions, by observer
         self.children: Final = ReportedChildren(
-            objects.out, self.core, self.routes, objects.signs, objects.removals
+            objects.out, self.core, self.routes, objects.signs, objects.alarms
         )
         self.renewal: Final = Renewal(self._url, self._claim, objects.permits)
         self._deletion: Message | None = None  # the unanswered request to delete it
@@ -629,8 +629,8 @@ class ReportedObjects:
         verifying: Numbers of requests that are being verified: True for subscriptions.
         repeats: When the last change of each object is published again.
         signs: When the digest of the children of each object is published.
-        alarms: When the timer of each object is due.
-        removals: When children of each object leave, or their removal is reported.
+        alarms: When the timer of each object is due; at an address of children: when some of them
+            leave, or their removal is reported.
         permits: Limits the objects that are claimed at a node at a time.
         listener: Receiver of the messages to the objects.
     """
@@ -646,7 +646,6 @@ class ReportedObjects:
         self.reports: Final[dict[str, Report]] = {}
         self.repeats, self.signs = RepeatsCore(), RepeatTimes()
         self.alarms: Final[Alarms[str]] = Alarms()
-        self.removals: Final[Alarms[str]] = Alarms()
         self.watches: Final = output.LinkWatches(out, self._on_link)
         self.verifying = {True: 0, False: 0}
         self.permits: Final = trio.CapacityLimiter(limits.RENEWED_AT_ONCE)
@@ -700,17 +699,17 @@ class ReportedObjects:
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
-        timers = (self.alarms, self.removals, self.repeats, self.signs)
-        return min(timer.deadline() for timer in timers)
+        return min(self.alarms.deadline(), self.repeats.deadline(), self.signs.deadline())
 
     def time_over(self) -> None:
         """Handle the timers of objects, digests and repetitions that are due."""
         now = trio.current_time()
-        for url in self.alarms.due(now):
-            self.reports[url].core.time_over(now)
-            self.reports[url].settle()
-        for url in self.removals.due(now):
-            self.reports[url].children.time_over()
+        for key in self.alarms.due(now):
+            if (report := self.reports.get(key)) is not None:
+                report.core.time_over(now)
+                report.settle()
+            else:
+                self.reports[child.object_of(key)].children.time_over()
         signed = self.signs.due(now, self._is_observed)
         if signed is not None:
             self.reports[signed].children.send_sign()
