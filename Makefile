@@ -80,6 +80,7 @@ soak: $(STAMP)
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.simulation --groups --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.simulation --stored --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
+	@$(BIN)/python -m tests.simulation --windows --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.fuzz --frames $(COUNT) $(ARGS)
 
 # Nodes of one domain as processes, under load and with a fault every few seconds: `make chaos

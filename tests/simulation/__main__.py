@@ -3,6 +3,7 @@
     --seeds N [--first M] [--jobs J]   seeds M to M+N-1, in J processes
     --groups                           several nodes of one domain over an engine
     --stored                           objects that are stored, on disks that are slow or fail
+    --windows                          objects that keep a window of children
     --plan FILE                        one plan, as it was printed
     --digest                           print the hash of each run's trace; judge nothing
 
@@ -31,7 +32,11 @@ from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Plan, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
 from tests.simulation.plans.stored import stored_plan_of
+from tests.simulation.plans.windows import window_plan_of
 from tests.simulation.world.simulator import Outcome, run
+
+_KINDS = {"groups": group_plan_of, "stored": stored_plan_of, "windows": window_plan_of}
+"""What makes plans, by option."""
 
 _WORK = 180.0
 """Seconds of processor time that a run may take, of which most take two: while a task never rests,
@@ -50,13 +55,14 @@ def main() -> int:
     kinds = parser.add_mutually_exclusive_group()
     kinds.add_argument("--groups", action="store_true")
     kinds.add_argument("--stored", action="store_true")
+    kinds.add_argument("--windows", action="store_true")
     parser.add_argument("--digest", action="store_true")
     parser.add_argument("--tell", type=int, metavar="FD", help=argparse.SUPPRESS)
     reported = parser.parse_args()
     logging.getLogger("actors").setLevel(logging.CRITICAL)
     if reported.jobs > 1:
         return _share(reported)
-    made = stored_plan_of if reported.stored else group_plan_of if reported.groups else plan_of
+    made = next((_KINDS[kind] for kind in _KINDS if getattr(reported, kind)), plan_of)
     plans = map(made, range(reported.first, reported.first + reported.seeds))
     total = reported.seeds
     if reported.plan is not None:
@@ -105,8 +111,7 @@ def _share(reported: argparse.Namespace) -> int:
     jobs = min(reported.jobs, reported.seeds)
     parts = [reported.seeds * job // jobs for job in range(jobs + 1)]
     command = [sys.executable, "-m", "tests.simulation"]
-    command += ["--groups"] if reported.groups else []
-    command += ["--stored"] if reported.stored else []
+    command += [f"--{kind}" for kind in _KINDS if getattr(reported, kind)]
     outer, inner = os.pipe()
     command.append(f"--tell={inner}")
     running = [

@@ -8,10 +8,11 @@ from tests.simulation.plans.groups import group_plan_of
 from tests.simulation.plans.plan import Act, Deed, Plan, Wrong, read_plan, write_plan
 from tests.simulation.plans.shrinking import shrunk
 from tests.simulation.plans.stored import stored_plan_of
+from tests.simulation.plans.windows import window_plan_of
 from tests.support.warm import run_warm
 
 
-@pytest.mark.parametrize("made", [plan_of, group_plan_of, stored_plan_of])
+@pytest.mark.parametrize("made", [plan_of, group_plan_of, stored_plan_of, window_plan_of])
 @pytest.mark.parametrize("seed", range(20))
 def test_a_plan_is_the_same_after_it_was_written_and_read(seed, made):
     assert read_plan(write_plan(made(seed))) == made(seed)

@@ -319,15 +319,16 @@ class ReportedChildren:
 
         With the names of removed children it goes to the reporter, too, who does not observe.
         """
-        report, reporter = self._history.report(), self._reported.snapshot.reporter
-        body = write_body(report)
+        report = self._history.report()
         for address in self._addresses:
-            message = self._out.request(MessageType.UPDATE, address, body, self._url)
             if isinstance(report, bodies.ChildrenEnded):
-                self._out.when_stored(self._url, partial(self._send_ended, message, reporter))
+                self._out.when_stored(self._url, partial(self._send_ended, address, report))
             else:
-                self._out.post(message)
+                body = write_body(report)
+                self._out.post(self._out.request(MessageType.UPDATE, address, body, self._url))
 
-    def _send_ended(self, message: Message, reporter: str) -> None:
+    def _send_ended(self, address: str, report: bodies.ChildrenEnded) -> None:
+        """Send the report once it is true on disk, with an id of now, as ids must rise."""
+        message = self._out.request(MessageType.UPDATE, address, write_body(report), self._url)
         self._bus.send(message)
-        self._bus.deliver(message, reporter)
+        self._bus.deliver(message, self._reported.snapshot.reporter)

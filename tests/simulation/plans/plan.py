@@ -132,6 +132,7 @@ class Plan:
         topology: `triangle` or `trapezoid`.
         latency: Seconds a frame takes between any two when nothing is wrong.
         stored: Whether runtimes have a store, in which their objects are.
+        window: How many children an object keeps; 0: all.
         steady: Whether it depends as little as possible on how many steps its tasks take: frames
             between any two take a time of their own, tasks run in the order in which they began,
             and what chance gives does not depend on who asked before.
@@ -146,6 +147,7 @@ class Plan:
     faults: tuple[Fault, ...] = ()
     members: int = 0
     stored: bool = False
+    window: int = 0
     steady: bool = False
 
     @property

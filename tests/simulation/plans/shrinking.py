@@ -61,6 +61,7 @@ def _simpler(plan: Plan) -> Iterator[Plan]:
         attrs.evolve(plan, runtimes=tuple((name, 0) for name, _ in plan.runtimes)),
         attrs.evolve(plan, topology="triangle"),
         attrs.evolve(plan, stored=False),
+        attrs.evolve(plan, window=0),
     ]
     yield from (one for one in changed if one != plan and _is_whole(one))
 

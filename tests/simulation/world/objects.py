@@ -14,6 +14,7 @@ from actors.runtime.objects.children import Children
 from actors.runtime.objects.observation import ObservedObject
 from actors.runtime.objects.participant import ObjectError
 from actors.runtime.objects.reported_object import ReportedObject
+from specs.bodies.object import ChildWindow
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.message import MessageType
@@ -120,8 +121,10 @@ class Objects:
             return
         mine = self._reported[runtime.name] = _Reported(runtime.life)
         first, stored = {"n": 0, "log": []}, runtime.air.plan.stored
+        window = ChildWindow(last=kept) if (kept := runtime.air.plan.window) else None
+        terms = {"name": "o", "store": stored, "children": window}
         try:
-            async with runtime.worker.report("comm", first, name="o", store=stored) as mine.thing:
+            async with runtime.worker.report("comm", first, **terms) as mine.thing:
                 self._note_orphan(runtime, mine.thing.url)
                 await mine.over.wait()
                 if stored:
@@ -176,13 +179,17 @@ class Objects:
             if thing is not None and children is not None:
                 # No answer in time, too many, or nobody observes any more.
                 with suppress(ProtoflyError):
-                    await self._write_child(runtime.life, thing.url, children)
+                    await self._write_child(runtime, thing.url, children)
             await trio.sleep(act.pause)
 
-    async def _write_child(self, life: str, url: str, children: Children) -> None:
-        number = next(self._numbers)
+    async def _write_child(self, runtime: RuntimeProcess, url: str, children: Children) -> None:
+        """Create a child; the reporter of a window also deletes the oldest of anybody at times."""
+        number, life, window = next(self._numbers), runtime.life, runtime.air.plan.window
         child = await children.create(str(number))
-        self._history.note(Created(trio.current_time(), life, url, child.id))
+        if not window:
+            self._history.note(Created(trio.current_time(), life, url, child.id))
+        elif number % 5 == 0 and self._object_of(runtime.name) is not None:
+            await next(iter(children.values())).delete()
         if number % 2:
             await child.update(f"{number}/{next(self._numbers)}")
         if number % 3 == 0:
