@@ -63,6 +63,9 @@ async def test_children_leave_when_they_are_too_old(autojump_clock):
             await trio.sleep(40)
             assert not copy.children
             assert not room.children
+            # What leaves is reported, and nobody reads the object for it.
+            lines = here.recorder.lines
+            assert not [one for one in lines if (one.type, one.to) == ("read", room.url)]
 
 
 async def test_the_reporter_deletes_a_child_of_another_for_good(autojump_clock):

@@ -9,7 +9,7 @@ from specs.errors import BadMessageError
 from specs.message import MessageType
 from tests.support.node.node_peer import RB, Peer
 from tests.support.runtime.domain import Echo
-from tests.support.runtime.parties import SCHEMA, parties
+from tests.support.runtime.parties import SCHEMA, neighbour, parties
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 
@@ -41,6 +41,18 @@ async def test_a_component_of_another_runtime_is_refused(asked, autojump_clock):
         assert answer.code == 403
         assert answer.body["description"].startswith("a sync manager serves the components")
         assert (await alice.change(url, "t", 1)).body["version"] == 2
+
+
+async def test_a_neighbour_of_the_reporter_deletes_no_child(autojump_clock):
+    async with parties() as (alice, _):
+        url = await alice.create()
+        child = f"{alice.url}#1"
+        body = {"resource": child, "value": 1}
+        assert (await alice.ask(MessageType.CREATE, f"{url}/children/resources", **body)).code == 200
+        beside = await neighbour(alice, "beside")
+        for party, code in ((beside, 403), (alice, 200), (alice, 404)):
+            answer = await party.ask(MessageType.DELETE, resource=url, child=child)
+            assert answer.code == code
 
 
 def test_only_a_part_of_a_runtime_describes_a_link():
