@@ -48,7 +48,9 @@ async def test_a_neighbour_of_the_reporter_deletes_no_child(autojump_clock):
         url = await alice.create()
         child = f"{alice.url}#1"
         body = {"resource": child, "value": 1}
-        assert (await alice.ask(MessageType.CREATE, f"{url}/children/resources", **body)).code == 200
+        assert (
+            await alice.ask(MessageType.CREATE, f"{url}/children/resources", **body)
+        ).code == 200
         beside = await neighbour(alice, "beside")
         for party, code in ((beside, 403), (alice, 200), (alice, 404)):
             answer = await party.ask(MessageType.DELETE, resource=url, child=child)
