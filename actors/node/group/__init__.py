@@ -1,1 +1,1 @@
-"""Group: the part of a node that works with the other nodes of its domain over an engine."""
+"""Cooperation of a node with the other nodes of its domain, by a common store, the engine."""

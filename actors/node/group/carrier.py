@@ -1,4 +1,4 @@
-"""The messages between the nodes of a domain: one hop, once for all receivers at a node."""
+"""Exchange of messages between the nodes of a domain; each node gets a message at most once."""
 
 import math
 from collections import defaultdict
@@ -39,10 +39,12 @@ if TYPE_CHECKING:
 
 
 class PendingHandOvers:
-    """The links of runtimes that moved here from other nodes, which still have messages for them.
+    """Links of runtimes that have moved here from another node, which still sends older messages.
+
+    Such a link gets new messages only after the older ones.
 
     Args:
-        release: Ends one of the waits of a link.
+        release: Ends the suspension of writes to a link.
     """
 
     def __init__(self, release: Callable[[int | None], None]) -> None:
@@ -50,20 +52,20 @@ class PendingHandOvers:
         self._awaited: dict[str, tuple[str, int | None, float]] = {}
 
     def begin(self, runtime: str, node: str, link: int | None, now: float) -> None:
-        """Hold a link until another node has handed over the messages that wait there.
+        """Suspend writes to a link until another node has sent the messages that waited there.
 
         Args:
             runtime: Address of the runtime.
-            node: The node that had its session.
+            node: The node that had the session of the runtime.
             link: Number of the link; None: there is none.
             now: Seconds on the host's clock.
         """
         self.end(runtime)
-        # The other node learns of the move within a term, or this node is fenced.
+        # Within a lease term, the other node learns of the move, or this node loses its membership.
         self._awaited[runtime] = node, link, now + GROUP_TERM
 
     def note_written(self, key: str, now: float) -> None:
-        """Note that a row is written; by the row of a session, its former node knows of the move.
+        """Shorten the wait for another node, if the written row shows that node the move.
 
         Args:
             key: Key of the row.
@@ -76,7 +78,7 @@ class PendingHandOvers:
             self._awaited[runtime] = node_id, link, min(until, now + HAND_OVER_TIMEOUT)
 
     def is_from(self, runtime: str, node: str) -> bool:
-        """Return whether a node sends messages that a runtime left there.
+        """Return whether a node is the one that still has to send older messages of a runtime.
 
         Args:
             runtime: Address of the runtime.
@@ -86,23 +88,23 @@ class PendingHandOvers:
         return awaited is not None and awaited[0] == node
 
     def end(self, runtime: str) -> None:
-        """Release the link of a runtime after the hand-over, or without one. Idempotent."""
+        """Resume writes to the link of a runtime, with or without the older messages; idempotent."""
         awaited = self._awaited.pop(runtime, None)
         if awaited is not None:
             self._release(awaited[1])
 
     def lose(self, node: str) -> None:
-        """Release the links that wait for a node that is gone."""
+        """Resume writes to the links that wait for messages of a node that has gone."""
         for runtime, (by, _, _) in tuple(self._awaited.items()):
             if by == node:
                 self.end(runtime)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return when to call `tick`; infinity if no link waits."""
         return min((until for _, _, until in self._awaited.values()), default=math.inf)
 
     def tick(self, now: float) -> None:
-        """Stop waiting for nodes that take too long.
+        """Resume writes to links that have waited too long for another node.
 
         Args:
             now: Seconds on the host's clock.
@@ -124,13 +126,13 @@ def _outbox() -> UserQueue[Outgoing]:
 
 
 class Carrier:
-    """Send messages to other nodes, and receive theirs; the task of the bus calls it.
+    """Send messages to the other nodes of the domain, and deliver those that they send.
 
     Args:
         group: The node in its group.
 
     Attributes:
-        hand_overs: The links that wait for a hand-over by other nodes.
+        hand_overs: Links that wait for older messages from other nodes.
     """
 
     def __init__(self, group: "Group") -> None:
@@ -165,7 +167,7 @@ class Carrier:
         if not nodes and all(each in sessions for each in runtimes):
             return runtimes
         if nodes and entry.message.is_request and self._group.objection() is not None:
-            # Otherwise some of the receivers would get the request and others not.
+            # Without the engine, only the receivers at this node would get the request.
             self._answer(entry.message, _NOT_CARRIED, is_alone=True)
             return ()
         away = [
@@ -184,7 +186,7 @@ class Carrier:
         return [each for each in runtimes if each not in away]
 
     def _carry(self, runtime: str, entry: OutboundMessage, head: Head) -> None:
-        """Send a message to the node of a runtime; answer or count it if there is none.
+        """Send a message to the node that has a runtime's session; without such a node, refuse it.
 
         Args:
             runtime: The runtime, which has no session here.
@@ -198,15 +200,15 @@ class Carrier:
             self._send(node, head, entry)
 
     def end_consent(self, ended: ConsentEnded) -> None:
-        """Let the node of a runtime end the consent to an observer there."""
+        """Tell the node of a runtime that the consent to an observer has ended."""
         node = self._homes.node_of(ended.runtime)
         if node is not None and self._put(node, Outgoing(write_head(ended))) is not None:
             self._counters.drop(DropReason.OVERFLOW)
 
     def hand_over(self, runtime: str) -> None:
-        """Tell the node of a runtime that all messages that waited here were sent."""
+        """Tell the node of a runtime that all messages that waited here for it were sent."""
         node = self._homes.node_of(runtime)
-        # If there is no room, the other node stops waiting after a while.
+        # If the queue is full, the other node resumes its writes after a timeout.
         if node is not None:
             self._put(node, Outgoing(write_head(HandedOver(runtime))))
 
@@ -233,7 +235,7 @@ class Carrier:
         *,
         is_alone: bool,
     ) -> None:
-        """Answer a request that nobody gets; if others get it, they answer, and it is counted."""
+        """Refuse a message that has no receiver; only count a drop if other nodes got it, too."""
         if is_alone:
             self._exchange.undeliverable(message, Code.UNAVAILABLE, why, reason)
         else:
@@ -244,20 +246,20 @@ class Carrier:
             if message.entry is not None:
                 self._answer(message.entry.message, why, is_alone=message.is_alone)
 
-    # ---- turns of the bus
+    # ---- calls of the bus after each batch of messages
 
     @property
     def waiting(self) -> int:
-        """Number of messages that wait for other nodes."""
+        """Number of messages in the queues to other nodes."""
         return sum(map(len, self._outboxes.values()))
 
     @property
     def is_settled(self) -> bool:
-        """True if no message waits."""
+        """True if the queues to other nodes are empty."""
         return not any(self._outboxes.values())
 
     def settle(self, link: ActorRef[Carry]) -> None:
-        """Publish the waiting messages, in one payload for each node.
+        """Publish the queued messages by the engine, those for the same node together.
 
         Args:
             link: Publishes the messages.
@@ -268,28 +270,28 @@ class Carrier:
                 outbox.take()
 
     def lose(self, node: str) -> None:
-        """Answer the messages that wait for a node that is gone."""
+        """Remove the queue to a node that has gone, and refuse its messages."""
         self.hand_overs.lose(node)
         outbox = self._outboxes.pop(node, None)
         self._answer_all(() if outbox is None else outbox.items, _HOMELESS)
 
     def lose_all(self) -> None:
-        """Answer the messages for all nodes: this node is no member any more."""
+        """Refuse the messages for all nodes, because this node has lost its membership."""
         for node in tuple(self._outboxes):
             self.lose(node)
         self._homes.forget_order()
 
-    # ---- news
+    # ---- messages from other nodes
 
     def take_messages(self, payloads: Sequence[bytes]) -> None:
-        """Process messages of other nodes, in order."""
+        """Handle messages that other nodes have sent, in order."""
         self._trace.record_losses()
         for payload in payloads:
             for head, line in pairs(payload):
                 self._take_pair(head, line)
 
     def return_unsent(self, messages: Sequence[Outgoing]) -> None:
-        """Answer the messages that the engine did not take."""
+        """Refuse messages that the engine has not published."""
         self._trace.record_losses()
         self._answer_all(messages, _NOT_CARRIED)
 
@@ -313,7 +315,7 @@ class Carrier:
                 self._counters.drop(DropReason.MALFORMED)
 
     def _deliver_carried(self, head: Head, message: Message, line: bytes) -> None:
-        """Deliver a message to local sessions; its sender was admitted at the sending node."""
+        """Deliver a message from another node, which has checked the sender, to local sessions."""
         self._trace.record_carried(Op.RCV, message, f"{head.node}>{self._node}", head.to)
         if head.by is not None:
             is_passed_on = head.hops > 1
@@ -328,7 +330,7 @@ class Carrier:
             self._deliver_to(head.to, head, message, line)
 
     def _deliver_to(self, runtime: str, head: Head, message: Message, line: bytes) -> None:
-        """Deliver a message to a runtime, or forward it to the node that has its session now."""
+        """Deliver a message to a runtime, or forward it to the node that has the session now."""
         if runtime in self._exchange.sessions:
             self._deliver_to_session(runtime, head.node, OutboundMessage(message, line))
         elif head.hops < CARRIED_HOPS and self._homes.node_of(runtime) is not None:
@@ -341,7 +343,7 @@ class Carrier:
             self._trace.drop(message, DropReason.NO_TARGET)
 
     def _deliver_to_session(self, runtime: str, node: str, entry: OutboundMessage) -> None:
-        """Deliver a message to a session; messages left at another node come first."""
+        """Deliver a message to a session; messages that waited at its former node come first."""
         port = self._exchange.sessions[runtime].port
         if port is not None and self.hand_overs.is_from(runtime, node):
             self._exchange.trace.hop(Op.XMIT, entry.message, link=port.name)

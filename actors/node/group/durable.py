@@ -1,4 +1,4 @@
-"""Durable messages of a node: stored in the logs of the engine, and delivered from there."""
+"""Durable messages at a node: stored in logs of the engine, from which they are delivered."""
 
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -33,11 +33,11 @@ _UNKNOWN: Final = Refused(
 )
 
 _LINK: Final = "log"
-"""Name of the logs in traces, in place of a link."""
+"""Name of the durable log in traces, in place of a link."""
 
 
 def _owner(identity: Identity | None, key: str | None) -> str:
-    """Return the owner of a session as one text; empty: the name of its runtime alone.
+    """Return the owner of a session as a text; empty: whoever has the runtime's name.
 
     Args:
         identity: Login of the session; None: no login.
@@ -47,7 +47,7 @@ def _owner(identity: Identity | None, key: str | None) -> str:
 
 
 class Durable(CoreHost):
-    """Host the cores of durable messages; the task of the bus calls it.
+    """Store durable messages in the engine, and deliver them; the task of the bus calls it.
 
     Args:
         group: The node in its group.
@@ -65,7 +65,7 @@ class Durable(CoreHost):
     # ---- from senders
 
     def keep(self, message: Message, runtime: str, by: str) -> None:
-        """Append a request to the log of its receiver; the sender is answered when that is decided.
+        """Append a request to the receiver's log; the sender is answered when the outcome is known.
 
         Args:
             message: The request.
@@ -82,17 +82,17 @@ class Durable(CoreHost):
             self._refuse(offered, objection)
 
     def _owner_of(self, runtime: str) -> str:
-        """Return the owner of the session of a runtime, here or at another node."""
+        """Return the owner of a runtime's session, which may be at another node."""
         session, row = self._exchange.sessions.get(runtime), self._group.homes.row(runtime)
         if session is not None:
             return _owner(session.asker.identity, session.core.key)
         return "" if row is None else _owner(row.identity, row.kept and row.kept.key)
 
     def take_outcomes(self, number: int, outcomes: Sequence[Appended]) -> None:
-        """Process the outcomes of the appends of one batch."""
+        """Answer the senders of a batch of requests by whether the engine has stored them."""
         offers = self._accept.end_batch(number)
         if not offers:
-            # The batch was given up, or it is of an earlier bus, which has crashed.
+            # The requests were refused already, or the batch is of an earlier bus, which crashed.
             return
         for offered, outcome in zip(offers, outcomes, strict=True):
             match outcome:
@@ -113,7 +113,7 @@ class Durable(CoreHost):
     # ---- to receivers
 
     def follow(self, session: Session) -> None:
-        """Deliver the log of a session that has a link, and stop without a link. Idempotent."""
+        """Deliver a session's log while the session has a link, else stop; idempotent."""
         runtime = session.core.runtime
         if session.port is None:
             self._deliver.detach(runtime)
@@ -135,11 +135,11 @@ class Durable(CoreHost):
         self.perform()
         return True
 
-    # ---- port of the core: calls that may lead back to the core are deferred
+    # ---- actions that the core decides; those that may call the core again are deferred
 
     @deferred
     def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
-        """Begin to read a log."""
+        """Start to read messages from the log of a runtime."""
         if not self._group.begin(EngineClient.fetch, runtime, number, after, most):
             self.take_entries(runtime, number, None)
 
@@ -151,12 +151,12 @@ class Durable(CoreHost):
         self._exchange.deliver_to((runtime,), OutboundMessage(numbered, encode(numbered)))
 
     def trim(self, runtime: str, position: int) -> None:
-        """Trim a log with the next turn of the bus."""
+        """Remove messages of a log up to a position, after the next batch of the bus."""
         self._trims[runtime] = position
 
     @deferred
     def give_up(self, runtime: str, message: Message | None, why: str) -> None:
-        """Report a message that ends without an answer of its receiver."""
+        """Count and log a durable message that ends without an answer of its receiver."""
         _log.warning("durable message given up", runtime=runtime, why=why)
         session = self._exchange.sessions.get(runtime)
         if session is not None:
@@ -166,46 +166,46 @@ class Durable(CoreHost):
         else:
             self._trace.drop(message, DropReason.NO_TARGET)
 
-    # ---- news
+    # ---- reports of the engine
 
     def begin(self) -> None:
-        """Use the engine from now on; earlier requests to it get no answer any more."""
+        """Use a new connection to the engine; appends that it has not answered are refused."""
         for offered in self._accept.give_up_batch():
             self._refuse(offered, _UNKNOWN)
         self._deliver.begin(trio.current_time())
         self.perform()
 
     def begin_list(self) -> None:
-        """Note that each log with an entry is reported from now on, and then each further entry."""
+        """Prepare for a list of all logs with entries, followed by each new entry."""
         self._deliver.begin_list()
         self.perform()
 
     def add_entries(self, reached: Sequence[tuple[str, int]]) -> None:
-        """Note that logs of runtimes have entries up to positions, or had them."""
+        """Record up to which positions the logs of runtimes have entries, or had them."""
         for runtime, position in reached:
             self._deliver.add_entry(runtime, position, trio.current_time())
         self.perform()
 
     def take_entries(self, runtime: str, number: int, entries: Sequence[Kept] | None) -> None:
-        """Process the entries read from a log; None: the log could not be read."""
+        """Process messages that were read from a log; None: the log could not be read."""
         self._deliver.take_entries(runtime, number, entries, trio.current_time())
         self.perform()
 
     def end_trims(self, reached: Mapping[str, int], *, is_done: bool) -> None:
-        """Note that logs were trimmed, each up to a position, or could not be."""
+        """Record whether logs were trimmed, each up to a position."""
         for runtime, position in reached.items():
             self._deliver.take_trim(runtime, position, trio.current_time(), is_done=is_done)
         self.perform()
 
-    # ---- turns of the bus
+    # ---- calls of the bus after each batch of messages
 
     @property
     def is_settled(self) -> bool:
-        """True if nothing waits for the engine."""
+        """True if no append waits for the engine."""
         return self._accept.is_settled
 
     def settle(self) -> None:
-        """Send the trims and appends of this turn of the bus."""
+        """Send the trims and appends that were decided since the last call to the engine."""
         if self._trims:
             trims, self._trims = self._trims, {}
             if not self._group.begin(EngineClient.trim, trims):
@@ -219,10 +219,10 @@ class Durable(CoreHost):
                     self._refuse(offered, _NOT_KEPT)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return when to call `tick`."""
         return self._deliver.deadline()
 
     def tick(self) -> None:
-        """Do the work that is due."""
+        """Handle timeouts of deliveries."""
         self._deliver.tick(trio.current_time())
         self.perform()

@@ -1,4 +1,4 @@
-"""The actor that uses the engine: for rows, for logs, and for messages between nodes."""
+"""Actor of a node that uses the engine: for rows, durable logs and messages between nodes."""
 
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,16 +41,16 @@ _log = get_logger("actors.node")
 
 
 class EngineClient(Actor[messages.Carry]):
-    """Carry messages between nodes, follow all rows and logs, and do other work with the engine.
+    """Use the engine of a domain: publish and receive messages, watch rows and logs, write both.
 
-    `begin` starts such work. Its outcome is a call of the group, by the bus of the node.
+    `begin` starts a request to the engine. Its result is reported by a call of the node's bus.
 
     Args:
-        shared: The engine, and the place of this node in it.
+        shared: The engine, and the state that the node shares with others.
         bus: The bus of this node.
 
     Attributes:
-        leases: Answers to renewals of the node's lease. They bypass the mailbox of the bus: behind
+        leases: Answers to renewals of the node's lease. They bypass the mailbox of the bus: after
             many other calls they could come so late that the node is fenced although it has renewed
             its lease.
     """
@@ -76,7 +76,7 @@ class EngineClient(Actor[messages.Carry]):
         self._follow_rows()
 
     def begin(self, work: Callable[[*Ts], Awaitable[object]], *args: *Ts) -> bool:
-        """Start a piece of work; return False if the actor is closing."""
+        """Start a request in a task; return False if this actor is closing."""
         if self._is_closing:
             return False
         try:
@@ -119,7 +119,7 @@ class EngineClient(Actor[messages.Carry]):
     # ---- rows
 
     async def write_rows(self, puts: Sequence[Put]) -> None:
-        """Write rows, and report the outcome of each."""
+        """Write rows, and report for each row whether that succeeded."""
         written = await self._engine.put_all(
             [contract.Put(put.key, put.value, put.expected) for put in puts]
         )
@@ -127,7 +127,7 @@ class EngineClient(Actor[messages.Carry]):
         await self._bus.tell(lambda node: node.group.take_answers(answers))
 
     async def read_row(self, key: str, revision: int, lookup: messages.LookUp | None) -> None:
-        """Read a row, and report its contents.
+        """Read a row of the engine, and report its contents to the group.
 
         Args:
             key: Key of the row.
@@ -140,18 +140,18 @@ class EngineClient(Actor[messages.Carry]):
         await self._bus.tell(lambda node: node.group.take_row_read(row, lookup))
 
     async def renew_lease(self, lease: PutLease) -> None:
-        """Write the node's row; the answer is put into `leases`."""
+        """Write the node's own row, which renews its lease; the answer is added to `leases`."""
         if self._dropped is not None:
             await self._dropped.wait()
         row = lease.row
         put = contract.Put(row.key, write_row(row), lease.expected, GROUP_LEASE)
         (written,) = await self._engine.put_all((put,))
         self.leases.append((lease, written))
-        # A bus with a full mailbox looks at `leases` anyway.
+        # This wakes the bus; a bus with a full mailbox is awake anyway.
         self._bus.try_tell(lambda _: None)
 
     def drop_lease(self, key: str, expected: int) -> None:
-        """Delete the node's own row, if it has the expected revision, without a report."""
+        """Delete the node's own row, if its revision is as expected; report nothing."""
         self._dropped = trio.Event()
         self.begin(self._drop, contract.Put(key, None, expected), self._dropped)
 
@@ -160,7 +160,7 @@ class EngineClient(Actor[messages.Carry]):
         dropped.set()
 
     def watch_anew(self) -> None:
-        """Report all rows again; a restarted actor does so anyway."""
+        """Watch the rows from the beginning, so that all are reported again."""
         # An engine that returns empty has lost the secret: the next node would make another one.
         if self.begin(domain_secret, self._engine, self._shared.mint):
             self._follow_rows()
@@ -191,12 +191,12 @@ class EngineClient(Actor[messages.Carry]):
     # ---- logs
 
     async def append(self, number: int, appends: Sequence[contract.Append]) -> None:
-        """Append entries to logs; the report has the number of the batch."""
+        """Append messages to logs, and report the outcomes together with the batch number."""
         outcomes = await self._engine.append_all(appends)
         await self._bus.tell(lambda node: node.group.durable.take_outcomes(number, outcomes))
 
     async def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
-        """Read a log; for the arguments see `fsm.group.durable.LogPort`."""
+        """Read messages of a log and report them; for the arguments see `fsm.group.durable.LogPort`."""
         kept: Sequence[Kept] | None = None
         with suppress(EngineDownError):
             entries = await self._engine.fetch(runtime, after, most)
@@ -205,7 +205,7 @@ class EngineClient(Actor[messages.Carry]):
         await self._bus.tell(lambda node: node.group.durable.take_entries(runtime, number, kept))
 
     async def trim(self, reached: Mapping[str, int]) -> None:
-        """Remove the entries of logs, each up to a position."""
+        """Remove messages of logs, each up to a position, and report whether that succeeded."""
         is_done = False
         with suppress(EngineDownError):
             await self._engine.acknowledge(reached)
@@ -228,11 +228,11 @@ class EngineClient(Actor[messages.Carry]):
 
 
 def _parse_entry(entry: contract.Entry, offset: float) -> Kept:
-    """Return the contents of an entry of a log.
+    """Decode a message of a log, with its owner and expiry.
 
     Args:
         entry: The entry.
-        offset: Difference of the host's clock to the seconds since the epoch.
+        offset: Value of the Trio clock minus the seconds since the epoch.
     """
     parsed = messages.read_entry(entry.payload)
     if parsed is None:
@@ -245,14 +245,14 @@ def _parse_entry(entry: contract.Entry, offset: float) -> Kept:
 
 
 _LOGGED_FAILURE: Final = 2
-"""Failed attempts until a warning is logged: at the first one, the connection has only begun."""
+"""Failed attempts before a warning is logged; a single failure is normal at the start."""
 
 _MINT: Final = "secret/mint"
-"""Row of the secret by which all nodes of a domain recognise addresses that they allocated."""
+"""Key of the row with the secret by which nodes recognise addresses of their domain."""
 
 
 async def domain_secret(engine: Engine, fresh: bytes) -> bytes:
-    """Return the secret of the domain, which the first of its nodes makes.
+    """Return the secret of the domain from the engine; the first node of the domain stores it.
 
     Args:
         engine: The engine.

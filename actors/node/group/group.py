@@ -1,14 +1,14 @@
-"""A node in the group of the nodes of its domain.
+"""Membership of a node in the group of all nodes of its domain.
 
-`Group` hosts the cores of the membership, of the rows of the domain, and of the sessions that move.
-It applies the rows of other nodes to the tables of this node: a runtime with a session elsewhere
-owns its addresses here, too. It writes the changes of local sessions as rows, and the link of a
-request is answered when the rows are written.
+`Group` decides by three cores: the membership of this node, the rows in the engine, and the
+sessions that move between nodes. Rows of other nodes are applied to the tables of this node: a
+runtime with a session at another node owns its addresses here, too. Changes of local sessions are
+written as rows; a request that causes a change is answered when the rows are written.
 
-A message for a runtime with a session elsewhere, or for subscribers there, is sent to that node
-once for all of them; messages from other nodes are for local sessions only.
+A message for runtimes or subscribers at another node is sent to that node once for all of them. A
+message from another node is delivered to local sessions only.
 
-A node that may have lost its lease is fenced: it closes all links, and forgets its tables.
+A node that may have lost its lease is fenced: it closes all links and clears its tables.
 """
 
 import math
@@ -71,23 +71,23 @@ _ELSEWHERE: Final = Refused(Code.CONFLICT, "another node has the session, and ca
 
 
 class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort):
-    """The other nodes of the domain; the task of the bus calls it.
+    """Membership of this node in the group of its domain, and its messages to other members.
 
     Args:
         exchange: The sessions of this node.
-        shared: The engine, of which only the health is read here, and state that outlives a bus.
+        shared: The engine, and the state that outlives a crash of the bus.
         trace: Trace of messages and changes between nodes.
         address: Base URL at which other nodes reach this one over HTTP; empty: none.
 
     Attributes:
-        membership: Decides whether this node is a member.
-        rows: Decides which rows are applied, and which are written.
-        moves: Decides which node has a session that moves.
-        homes: The nodes that have the other sessions.
-        carrier: Carries messages to other nodes.
-        lookups: Looks receivers up.
-        durable: The logs of the domain.
-        overview: The state of the group, for people.
+        membership: Decides whether this node is a member of the group.
+        rows: Decides which rows of the engine are applied here, and which are written.
+        moves: Decides which node keeps a session that is moving.
+        homes: Knows which node has the session of each other runtime.
+        carrier: Exchanges messages with other nodes.
+        lookups: Reads the rows of unknown receivers from the engine.
+        durable: Stores durable messages in the engine, and delivers them.
+        overview: State of the group for the dashboard.
     """
 
     is_alone = False
@@ -114,8 +114,8 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._client: EngineClient | None = None
         self._begun: set[str] = set()
         self._subscribers: Final = Counter[str]()
-        # Removed owner rows of local sessions. For the second group, the renewal of the lease,
-        # which is under way, will show whether the engine has lost all rows.
+        # Rows of addresses of local sessions that were removed. For the second dict, a renewal of
+        # the lease has begun; its outcome shows whether the engine has lost all rows.
         self._missing: Final = dict[str, kinds.OwnerRow]()
         self._missing_in_renewal: Final = dict[str, kinds.OwnerRow]()
         # Sessions that other nodes have taken while this node still reads their links.
@@ -219,7 +219,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         return self.lookups.look_up(message, by)
 
     def look_row_up(self, wanted: LookUp) -> Refused | None:
-        """Read a row that may not have arrived yet; return why that is not possible."""
+        """Start to read a row that may not have arrived yet; return a refusal if impossible."""
         if not self.is_member:
             return _FENCED
         is_up = self._engine.health.is_up
@@ -234,7 +234,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         runtime = self.log_of(message) if is_durable(message) else None
         if by is None or runtime is None or runtime == by:
             return False
-        # A log belongs to a session: if its row has not arrived yet, look it up first.
+        # A log belongs to a session: if the session's row has not arrived yet, look it up first.
         is_known = runtime in self.exchange.sessions or runtime in self.homes.sessions
         if is_known:
             self.durable.keep(message, runtime, by)
@@ -269,9 +269,9 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     # ---- calls of the engine client
 
     def connect(self, client: EngineClient) -> None:
-        """Use a new engine client, which has started, perhaps again.
+        """Use an engine client that has started, perhaps after a crash of another one.
 
-        Earlier requests to the engine get no answer any more.
+        Requests of the earlier client get no answer any more.
         """
         self._client = client
         self.rows.lose_answers(trio.current_time())
@@ -286,12 +286,12 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         work: Callable[[EngineClient, *Ts], Awaitable[object]],
         *args: *Ts,
     ) -> bool:
-        """Start a piece of work with the engine; return False if that is not possible now."""
+        """Start a request to the engine; return False if there is no engine client now."""
         client = self._client
         return client is not None and client.begin(work, client, *args)
 
     def start_serving(self, reply: Reply[None]) -> None:
-        """Answer when the node serves runtimes: it is a member, and knows all rows."""
+        """Reply as soon as the node may serve runtimes: it is a member, and knows all rows."""
         self._starting.append(reply)
         self._check_current()
 
@@ -300,7 +300,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._tell(self.membership.renew)
 
     def take_rows(self, prefix: str, news: Sequence[contract.Seen] | None) -> None:
-        """Process a batch of the watch of a prefix; None: the watch begins."""
+        """Process rows that the watch of a key prefix reports; None: the watch has begun."""
         if news is None:
             self._begun.add(prefix)
             self.rows.begin_watch(prefix)
@@ -319,7 +319,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._check_current()
 
     def take_row_read(self, row: contract.Row | None, lookup: LookUp | None) -> None:
-        """Process a row that was read.
+        """Process a row that was read from the engine.
 
         Args:
             row: The row; None: the engine did not answer.
@@ -333,7 +333,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
             self.lookups.on_row_read(lookup, is_read=row is not None)
 
     def take_answers(self, answers: Iterable[tuple[rows.Put, contract.Written]]) -> None:
-        """Process the answers of the engine to writes."""
+        """Process the engine's answers to writes of rows."""
         for put, answer in answers:
             match answer:
                 case ConflictError(row=row):
@@ -348,7 +348,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._tell(partial(self.membership.join, secrets.randbits(62) + 1))
 
     def _check_current(self) -> None:
-        """When all rows are known, remove those that no node holds, and begin to serve."""
+        """If all rows are known, remove path rows without a node; as a member, begin to serve."""
         is_complete = len(self._begun) == len(kinds.Kind) and self.rows.is_current
         if is_complete and not self._is_current:
             self._is_current = True
@@ -368,12 +368,12 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         return self._is_current and self.membership.may_write(trio.current_time())
 
     def _tell(self, call: Callable[[float], None]) -> None:
-        """Call the membership, then perform its commands, in order."""
+        """Call a method of the membership core with the time, then perform what it has decided."""
         call(trio.current_time())
         self.perform()
 
     def _take_node(self, node: str, row: kinds.NodeRow | None, revision: int) -> None:
-        """Process the row of a node for the membership."""
+        """Pass the row of a node to the membership core; None: the row was removed."""
         self._tell(partial(self.membership.take_node, node, row, revision))
         if row is not None:
             self.overview.take_row(row)
@@ -460,7 +460,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     @deferred
     def fence(self, why: str) -> None:
-        """Close all links, and forget all tables: others may have the sessions of this node."""
+        """Close all links and clear all tables: other nodes may have this node's sessions."""
         self.trace.counters.count(Tally.FENCES)
         _log.error("fenced", node=self.membership.node, why=why)
         exchange = self.exchange
@@ -496,7 +496,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     # ---- rows
 
     def _write(self, key: str, row: kinds.GroupRow | None, link: int | None = None) -> None:
-        """Write a row, or remove it (None); a link that waits for the write is then answered."""
+        """Write a row, or remove it if None; a link, if any, is released when this is done."""
         if not self._is_current:
             self.release(link)
         else:
@@ -504,7 +504,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
             self.perform()
 
     def release(self, link: int | None) -> None:
-        """End one of the waits of a link."""
+        """Let the link write again after one of its pending writes of rows has ended."""
         port = None if link is None else self.exchange.ports.get(link)
         if port is not None:
             port.release()
@@ -526,7 +526,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
                     self.homes.path(row)
                     self._tables.remembered.forget()
                 else:
-                    # A write of this node that was given up, but was made after all.
+                    # The engine has executed a write that this node had counted as failed.
                     self._write(row.key, row if resource in self._subscribers else None)
             case kinds.NameRow(name):
                 self.exchange.names.mirror(name)
@@ -599,7 +599,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
 
     @contextmanager
     def _applying(self) -> Iterator[None]:
-        """Apply changes that another node has made: nothing is written in this context."""
+        """Apply changes of other nodes to the tables; within this context no row is written."""
         previous, self._is_applying = self._is_applying, True
         try:
             yield
@@ -611,7 +611,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self._missing_in_renewal.pop(key, None)
 
     def _tidy_paths(self) -> None:
-        """Remove path rows of nodes that are gone, as far as this node is responsible."""
+        """Remove rows of subscriptions at nodes that have gone, if this node has to do this."""
         for row in list(self.homes.unheld_paths()) if self.is_member else ():
             if self.membership.tidies(row.key):
                 self.homes.path_over(row)
@@ -620,7 +620,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     # ---- sessions that move
 
     def _take_session(self, row: kinds.SessionRow) -> None:
-        """Apply the row of a session, which overrides any decision of this node."""
+        """Apply the row of a session; the row overrides earlier decisions of this node."""
         own = self.membership.holder
         if row.holder != own:
             self.homes.session(row, trio.current_time())
@@ -630,7 +630,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         self.perform()
 
     def _end_session(self, runtime: str) -> None:
-        """Apply the removal of the row of a session."""
+        """Apply that the row of a session was removed from the engine."""
         self.moves.take_removal(runtime)
         self.perform()
         if runtime not in self.exchange.sessions:
@@ -653,9 +653,9 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
     @override
     @deferred
     def give_up(self, session: moves.GiveUp) -> None:
-        """End this node's copy of a session, once its link is read.
+        """End the session of a runtime that has moved, when its link here has been read to the end.
 
-        The runtime sent the messages on that link before it moved.
+        The runtime sent messages over that link before it moved.
         """
         if self.exchange.departure.has_begun and self._is_read(session.runtime):
             self._moving_away[session.runtime] = session, trio.current_time() + GROUP_READ_OUT
@@ -667,14 +667,14 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         return session is not None and session.port is not None
 
     def _hand_over(self, move: moves.GiveUp) -> None:
-        """End a session here that another node has taken, and hand over its messages."""
+        """End a local session that another node has taken, and tell that node when all is sent."""
         if (session := self.exchange.sessions.get(move.runtime)) is not None:
             session.move_away(move.why)
         if move.to is not None:
             self.carrier.hand_over(move.runtime)
 
     def _expire(self, runtime: str) -> None:
-        """End the session of a runtime that did not return after its node had gone."""
+        """Remove the session of a runtime that did not reconnect after its node had gone."""
         key = kinds.session_key(runtime)
         if not self.membership.tidies(key) or self.homes.row(runtime) is None:
             return
@@ -685,7 +685,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
         is_released = exchange.names.note_ended(runtime)
         exchange.notify_left(RuntimeLeft(runtime, why, is_released))
 
-    # ---- turns of the bus, and its end
+    # ---- calls of the bus after each batch of messages, and at its end
 
     @property
     @override
@@ -763,7 +763,7 @@ class Group(OtherNodes, CoreHost, MembershipPort, rows.RowsPort, moves.MovesPort
 
 
 def _hold(port: Connection | None) -> int | None:
-    """Let a link wait for one write more; return its number, None without a link."""
+    """Suspend writes to a link until one more row is written; return the link's number, or None."""
     if port is None:
         return None
     port.hold()
@@ -771,7 +771,7 @@ def _hold(port: Connection | None) -> int | None:
 
 
 def _newer_version(row: contract.Row | None, put: rows.Put | PutLease) -> tuple[bytes | None, int]:
-    """Return value and revision of the row that prevented a write.
+    """Return value and revision of the row that was in the engine in place of the expected one.
 
     Args:
         row: The row; None: there is none.

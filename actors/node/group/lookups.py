@@ -1,8 +1,8 @@
-"""Look up the receivers of messages whose rows have not arrived at this node yet.
+"""Look up receivers in the engine, if this node does not know their rows yet.
 
-Rows arrive at the nodes of a domain at different times. So before a node answers that nobody has an
-address of its domain, it reads from the engine the row of the address, and that of the session of
-its owner. Messages for the address wait meanwhile, in order.
+Rows reach the nodes of a domain at different times. So before a node answers that an address has no
+receiver, it reads the row of the address from the engine, and the row of the owner's session.
+Meanwhile messages to the address wait, in order.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from actors.node.group.group import Group
 
 DOWN: Final = Refused(Code.UNAVAILABLE, "the engine of the domain cannot be reached now")
-"""The answer to requests that need the engine while it does not answer."""
+"""Refusal of requests that need the engine while the engine cannot be reached."""
 
 _KIND: Final = "messages that wait until their receiver is looked up"
 _TOGETHER: Final = Share(GROUP_LOOKUPS, GROUP_LOOKUP_BYTES)
@@ -36,11 +36,11 @@ _EACH: Final = Share(GROUP_LOOKUPS // 8, GROUP_LOOKUP_BYTES // 4)
 
 @attrs.define
 class _Lookup:
-    """An address that is being looked up.
+    """Lookup of an address in progress, and the messages that wait for it.
 
     Attributes:
-        messages: The waiting messages: each with the session that sent it, and its bytes.
-        counted: How many of them arrived before the row was read; the answer is valid for these.
+        messages: The waiting messages, each with the runtime that sent it and its size in bytes.
+        counted: How many of the messages came before the row was read; its answer holds for them.
     """
 
     read: LookUp
@@ -49,13 +49,13 @@ class _Lookup:
 
 
 class Lookups:
-    """Look receivers up in the engine; the bus of the node calls it.
+    """Hold messages to unknown addresses while rows are read from the engine; the bus calls it.
 
     Args:
         group: The node in its group.
 
     Attributes:
-        pending: The addresses that are looked up, with the waiting messages.
+        pending: Lookups in progress, by address.
     """
 
     def __init__(self, group: "Group") -> None:
@@ -70,7 +70,7 @@ class Lookups:
         return self._exchange.names.user_of(runtime)
 
     def look_up(self, message: Message, by: str | None) -> bool:
-        """Hold a message until its receiver is looked up; see `OtherNodes.look_up`."""
+        """Hold a message while its receiver is looked up; see `OtherNodes.look_up`."""
         if self._settled == message.to:
             return False
         lookup = self.pending.get(message.to)
@@ -93,9 +93,9 @@ class Lookups:
         return True
 
     def _missing_row(self, address: str) -> str | None:
-        """Return the key of the row to read before an address has a receiver; None: it has one.
+        """Return the key of the row that is missing to route to an address; None: none is missing.
 
-        Also return None for an address that has no row in the engine.
+        Also return None for an address for which the engine has no rows.
         """
         if domain_of(address) != self._tables.addresses.domain or is_backend(address):
             return None
@@ -110,10 +110,10 @@ class Lookups:
         return key if len(key.encode()) <= ROW_KEY else None
 
     def on_row_read(self, read: LookUp, *, is_read: bool) -> None:
-        """Route the messages that waited for a row; they wait again if another row is missing now.
+        """Route the messages that waited for a row; if another row is missing now, they wait again.
 
         Args:
-            read: The lookup; its row is applied already.
+            read: The lookup, whose row was already applied to the tables.
             is_read: Whether the engine has answered.
         """
         lookup = self.pending.get(read.address)
@@ -140,7 +140,7 @@ class Lookups:
         self._exchange.trace.hop(Op.FLUSH, message)
 
     def give_up(self, why: Refused, *lookups: _Lookup) -> None:
-        """Refuse the messages that wait for some lookups, or for all, without an answer."""
+        """Refuse the messages that wait for the given lookups, or for all if none is given."""
         for lookup in lookups or tuple(self.pending.values()):
             del self.pending[lookup.read.address]
             for message, by, size in lookup.messages:

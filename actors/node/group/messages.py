@@ -1,4 +1,4 @@
-"""The encoding of messages between the nodes of a domain, and in the logs of runtimes."""
+"""Encoding of the messages between the nodes of a domain, and of messages in durable logs."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
@@ -16,11 +16,11 @@ from specs.limits.node import CARRIED_BYTES, CARRIED_PAIRS, HEAD_KEPT, HEADS_KEP
 
 @attrs.frozen(slots=True)
 class Outgoing:
-    """A message for another node.
+    """Message to another node of the domain, or information without a message.
 
     Attributes:
-        head: Facts for that node about the message, as a line.
-        entry: The message; None: there is only the head.
+        head: Encoded header: source and receivers, or information without a message.
+        entry: The message; None: there is only the header.
         is_alone: Whether only receivers at that node get the message.
     """
 
@@ -30,7 +30,7 @@ class Outgoing:
 
     @property
     def size(self) -> int:
-        """Bytes of the message and its head."""
+        """Size of the header and the message, in bytes."""
         return len(self.head) + (0 if self.entry is None else len(self.entry.line)) + 2
 
 
@@ -38,18 +38,18 @@ class Outgoing:
 
 
 Carry: TypeAlias = tuple[str, Sequence[Outgoing]]
-"""A node, and the messages to publish to it, in order."""
+"""Id of a node, and the messages to publish to that node, in order."""
 
 
 @attrs.frozen(slots=True, eq=False)
 class LookUp:
-    """A row to read, without which an address has no receiver at this node."""
+    """Request to read a row from the engine, because an address has no known receiver here."""
 
     address: str
     key: str
 
 
-# Nodes send each other pairs of lines: a head, and a message in normal form.
+# Nodes send each other pairs of lines: a header, and a message in normal form.
 
 
 class _Form(StrEnum):
@@ -61,16 +61,16 @@ class _Form(StrEnum):
 
 @attrs.frozen(slots=True)
 class Head:
-    """The source and the receivers of a message between nodes.
+    """Header of a message between nodes: its source and its receivers.
 
     Attributes:
         node: The sending node.
-        boot: Boot epoch of the sending node.
+        boot: Boot number of the sending node, which differs after each start.
         to: The receiving runtime; None: all subscribers of the message's target at the node.
         by: Runtime whose session sent the message; None: a node made it.
-        home: The home of that runtime then, see `Homes.home_of`; 0: a node made the message.
-        hops: How many nodes have forwarded the message.
-        is_alone: Whether only receivers at this one node get the message.
+        home: Revision of that runtime's session row, see `Homes.home_of`; 0: a node made it.
+        hops: How many nodes have sent the message so far.
+        is_alone: Whether no other node gets the message.
     """
 
     node: str
@@ -83,19 +83,19 @@ class Head:
 
     @property
     def size(self) -> int:
-        """Characters of the addresses."""
+        """Total number of characters of the addresses, to limit what is cached."""
         return len(self.node) + len(self.to or "") + len(self.by or "")
 
 
 @attrs.frozen(slots=True)
 class HandedOver:
-    """The announcement that all messages that waited for a runtime were sent before."""
+    """Notice to another node: all messages that waited here for a runtime have been sent."""
 
     runtime: str
 
 
 def write_head(head: Head | ConsentEnded | HandedOver) -> bytes:
-    """Encode the header of a message between nodes as a line."""
+    """Encode the header of a message between nodes as one line."""
     is_short = isinstance(head, Head) and head.size <= HEAD_KEPT
     return _written_once(head) if is_short else _encode_head(head)
 
@@ -114,7 +114,7 @@ _written_once: Final = lru_cache(HEADS_KEPT)(_encode_head)
 
 
 def read_head(line: bytes) -> Head | ConsentEnded | HandedOver | None:
-    """Decode a head; None: it is not of this version."""
+    """Decode a header; None: another version of the program has written it."""
     return _read_once(line) if len(line) <= HEAD_KEPT else _read(line)
 
 
@@ -147,7 +147,7 @@ _read_once: Final = lru_cache(HEADS_KEPT)(_read)
 
 
 def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
-    """Yield payloads of limited size with all pairs of lines, in order."""
+    """Join pairs of header and message into payloads of limited size, in order."""
     batch: list[bytes] = []
     size = 0
     for head, line in lines:
@@ -162,27 +162,27 @@ def payloads(lines: Iterable[tuple[bytes, bytes]]) -> Iterator[bytes]:
 
 
 def pairs(payload: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the pairs of lines of a payload; a head alone has an empty line.
+    """Split a payload into pairs of header and message; the message may be empty.
 
-    The number of pairs is limited; the rest becomes one more head, of several lines.
+    The number of pairs is limited; the rest becomes one more header, which is invalid.
     """
     lines = payload.split(b"\n", 2 * CARRIED_PAIRS)
     return zip_longest(lines[::2], lines[1::2], fillvalue=b"")
 
 
 def write_entry(whose: str, at: float, line: bytes) -> bytes:
-    """Encode an entry of a log.
+    """Encode a message for a durable log, with its owner and time.
 
     Args:
-        whose: Owner of the session of the receiver.
-        at: When the message was accepted, as seconds since the epoch.
+        whose: Owner of the receiver's session.
+        at: Time at which the message was accepted, in seconds since the epoch.
         line: The message.
     """
     return b"\n".join((orjson.dumps([_Form.KEPT, whose, at]), line))
 
 
 def read_entry(payload: bytes) -> tuple[str, float, bytes] | None:
-    """Decode an entry of a log; None: it is not of this version."""
+    """Decode a message of a durable log: owner, time, message; None: unknown form."""
     head, _, line = payload.partition(b"\n")
     try:
         value = orjson.loads(head)

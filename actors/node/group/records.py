@@ -1,12 +1,12 @@
-"""The records of the domain registry, and the used login tokens, as rows of the engine.
+"""Storage of domain registry records and of used login tokens as rows of the engine.
 
-Each node has all records, and an index of them.
+Each node keeps all records in memory.
 
-The node that has the session of a runtime writes its records; two nodes write the same record only
-while a runtime moves, or while a record expires. So a conflicting write is repeated on top of the
-other, which is of the same runtime; a conflicting removal is given up.
+The node that has a runtime's session writes the runtime's records. Two nodes write the same record
+only while a runtime moves, or while a record expires. So a write that meets another version is
+repeated, since that version is of the same runtime; a removal is not repeated.
 
-The row of a token stays until the token expires.
+The row of a used token stays until the token expires.
 """
 
 import secrets
@@ -40,15 +40,15 @@ _TOKENS: Final = "token/"
 _WHERE: Final = Path("engine")
 _MARK_BYTES: Final = 16
 _ATTEMPTS: Final = 3
-"""Attempts to write on top of concurrent writes of other nodes."""
+"""Attempts to write a record if other nodes write the same record."""
 
 
 @attrs.frozen(slots=True)
 class _Known:
-    """The newest version of a record that this node knows.
+    """Newest version of a record that this node knows.
 
     Attributes:
-        row: The record; None: this node has removed it, and the watch has not reported that yet.
+        row: The record; None: this node has removed it, which the watch has not reported yet.
     """
 
     url: str
@@ -57,11 +57,11 @@ class _Known:
 
 
 _Wanted: TypeAlias = tuple[Change, int]
-"""A change, and the revision that its row must have."""
+"""A change of a record, and the revision that its row must have before the write."""
 
 
 class EngineRecords(RecordFile, RecordNews):
-    """Store records in the engine.
+    """Records of the domain registry, stored as rows of the engine.
 
     Args:
         engine: The engine.
@@ -92,7 +92,7 @@ class EngineRecords(RecordFile, RecordNews):
 
     @override
     async def commit(self, changes: Sequence[Change]) -> None:
-        """Write changes, in batches, each change for itself.
+        """Write changes in batches; each change may succeed or fail on its own.
 
         If cancelled, each may or may not have been written.
 
@@ -116,7 +116,7 @@ class EngineRecords(RecordFile, RecordNews):
         raise RegistryFileError(_WHERE, "other nodes change the same records")
 
     async def _write(self, wanted: Sequence[_Wanted], made: dict[str, _Known]) -> list[_Wanted]:
-        """Write changes, and record those that are made; return those that must be repeated."""
+        """Write changes; collect the successful ones in `made`, and return those to be repeated."""
         puts = [_put(*each) for each in wanted]
         again: list[_Wanted] = []
         for (change, _), written in zip(wanted, await self._engine.put_all(puts), strict=True):
@@ -163,7 +163,7 @@ class EngineRecords(RecordFile, RecordNews):
                 is_current = any(isinstance(each, Current) for each in batch)
                 rows = [each for each in batch if isinstance(each, contract.Row)]
                 async with self._writing:
-                    # Wait for own writes, whose answers tell them apart from those of others.
+                    # Wait for the answers to own writes, so that they are not taken for news.
                     news = tuple(self._news(rows))
                     self._newest = max(self._newest, *(row.revision for row in rows), 0)
                 await take(news, is_current)
@@ -175,7 +175,7 @@ class EngineRecords(RecordFile, RecordNews):
         except EngineDownError:
             return None
         async with self._writing:
-            # If the watch is past this version without it, the record was removed since. Later
+            # If the watch has passed this version, the record was removed since then. Later
             # reports of the watch wait for this lock, and reach the registry afterwards.
             is_late = row is not None and row.revision > self._newest
             return tuple(self._news([row])) if row is not None and is_late else ()
@@ -196,7 +196,7 @@ class EngineRecords(RecordFile, RecordNews):
                 yield row.url, row
 
     def _read_row(self, about: str, value: bytes) -> Row | None:
-        """Return the record of a row; None: the row is refused."""
+        """Decode the record of a row; None: the row is invalid, or there are too many records."""
         row = _read(about, value)
         is_known = about in self._known
         if row is not None and (is_known or len(self._known) < self.most):
@@ -245,7 +245,7 @@ def _read(about: str, value: bytes) -> Row | None:
 
 
 class EngineTokens(UsedTokens):
-    """Let a token open one session at one node of the domain.
+    """Used login tokens of a domain, stored in the engine: each opens one session at one node.
 
     Args:
         engine: The engine.

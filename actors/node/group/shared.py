@@ -1,4 +1,4 @@
-"""The state that a node shares with the other nodes of its domain; opened before its parts."""
+"""State that a node shares with the other nodes of its domain, opened before its components."""
 
 import secrets
 from collections.abc import AsyncIterator, Callable
@@ -32,14 +32,14 @@ _NAME_BYTES: Final = 8
 
 @attrs.define
 class Shared:
-    """The engine, and this node's place in it.
+    """Engine of a domain, and what this node shares with the others: records, policies, catalogue.
 
     Attributes:
         node: Id of this node, a new one at each start.
         mint: Secret by which all nodes of the domain recognise addresses of the domain; before
             `reach`, the secret that this node stores if it is the first one.
         counters: Counters of the node.
-        colleagues: Ask other nodes for the dashboard.
+        colleagues: Asks other nodes for dashboard data.
         policies: The policies of the domain.
         catalogue: The catalogue of the domain.
         wall: Returns the seconds since the epoch by which logins expire.
@@ -61,14 +61,14 @@ class Shared:
         return Colleagues(self.engine, self.node, self.counters)
 
     async def reach(self) -> None:
-        """Wait until the engine can be reached, and read the secret of the domain there.
+        """Wait until the engine answers, and read the secret of the domain from the engine.
 
         If cancelled, nothing has changed, or this node has stored the secret.
         """
         self.mint = await domain_secret(self.engine, self.mint)
 
     def join(self, host: NodeHost, exchange: Exchange, address: str) -> Group:
-        """Connect the bus with the other nodes; return them.
+        """Make the group that connects a bus with the other nodes.
 
         Args:
             host: The node.
@@ -82,16 +82,16 @@ class Shared:
         return self._group
 
     def records(self) -> EngineRecords:
-        """Return the records of the domain, which all its nodes share, and read all again."""
+        """Open the registry records of the domain, which all its nodes share."""
         self._records = EngineRecords(self.engine, self._tidies, self.counters)
         return self._records
 
     def known_records(self) -> list[Row]:
-        """Return the known records of the domain."""
+        """Return the registry records that this node knows; none before they are opened."""
         return [] if self._records is None else self._records.load()
 
     def tokens(self, wall: Callable[[], float]) -> EngineTokens:
-        """Return the used login tokens of the domain.
+        """Open the used login tokens of the domain, which all its nodes share.
 
         Args:
             wall: Returns the seconds since the epoch by which logins expire.
@@ -102,7 +102,7 @@ class Shared:
         return self._group is not None and self._group.membership.tidies(key)
 
     async def start(self, host: NodeHost) -> None:
-        """Start the actors that use the engine, and wait until the node is a member.
+        """Start the actors that use the engine, and wait until the node is a member of the group.
 
         If cancelled, actors that have started go on.
         """
@@ -114,7 +114,7 @@ class Shared:
         await bus.ask(lambda reply: lambda node: node.group.start_serving(reply))
 
     def why_not(self) -> str | None:
-        """Return half a sentence on why the node cannot use the engine; None: it can."""
+        """Return half a sentence on why the engine cannot be used now; None: it can be used."""
         if self._group is None:
             return "it has not been reached yet"
         why = self._group.overview.why_not()
@@ -122,7 +122,7 @@ class Shared:
 
     @property
     def overview(self) -> Overview | None:
-        """The state of the group, for people; None: there is no bus yet."""
+        """State of the group for the dashboard; None: the bus has not started yet."""
         return None if self._group is None else self._group.overview
 
 
@@ -134,7 +134,7 @@ async def open_shared(
     counters: Counters,
     policies: DomainPolicies | None,
 ) -> AsyncIterator[Shared]:
-    """Open the engine, which may take a while to become reachable.
+    """Open the engine of a domain; the engine need not be reachable yet.
 
     Args:
         opened: Opens the engine.
@@ -157,5 +157,5 @@ async def open_shared(
 
 
 def _name_of(secret: bytes) -> str:
-    """Return the name of a group in traces; it is stable, as the engine keeps its secret."""
+    """Return a group's name for traces, derived from its secret, which never changes."""
     return blake2b(secret, digest_size=_NAME_BYTES, person=b"group").hexdigest()

@@ -1,7 +1,7 @@
-"""Trace records of a node about the other nodes of its domain.
+"""Trace records of a node about the group of nodes of its domain.
 
-They name the group and its members, and the revision of the engine's rows at which this node had
-its lease and its sessions. So a judge can join the traces of the nodes of one group.
+They contain the group, its members, and the revisions of the rows of this node's lease and
+sessions. So a judge can combine the traces of all nodes of a group.
 """
 
 from typing import Final
@@ -19,11 +19,11 @@ from transports.engine.contract import Counts
 _log = get_logger("actors.node")
 
 _KEY: Final = 120
-"""Characters of a key in the log."""
+"""Maximum length of a row's key in the log."""
 
 
 def report_refusal(counters: Counters, key: str, reason: RowRefusal) -> None:
-    """Count and log a row that is invalid, or one too many.
+    """Count and log a row of the engine that is refused.
 
     Args:
         counters: Counters of refused rows.
@@ -35,7 +35,7 @@ def report_refusal(counters: Counters, key: str, reason: RowRefusal) -> None:
 
 
 class GroupTrace(ComponentTrace):
-    """The trace records of a node about the other nodes of its domain.
+    """Write the trace records about other nodes of the domain: members, sessions, messages.
 
     Args:
         tracer: Receives the records.
@@ -58,12 +58,12 @@ class GroupTrace(ComponentTrace):
         self._lost = ""
 
     def record_arrival(self, holder: Holder) -> None:
-        """Trace and log that another node is a member."""
+        """Trace and log that another node has become a member of the group."""
         _log.info("node came", node=holder.node)
         self._member(Op.ADD, holder)
 
     def record_departure(self, holder: Holder, *, is_expected: bool) -> None:
-        """Trace and log that another node is no member any more.
+        """Trace and log that another node is no longer a member of the group.
 
         Args:
             holder: The process of the node.
@@ -73,10 +73,10 @@ class GroupTrace(ComponentTrace):
         self._member(Op.DEL, holder)
 
     def record_renewal(self, revision: int, own: Holder) -> None:
-        """Trace that the engine has renewed this node's lease.
+        """Trace that the engine has renewed the lease of this node.
 
         Args:
-            revision: Revision of the row of the lease.
+            revision: Revision of the row that holds the lease.
             own: This process of the node.
         """
         self._member(Op.UPD, own, revision)
@@ -85,7 +85,7 @@ class GroupTrace(ComponentTrace):
         self._fact(op, GroupTable.MEMBERS, holder.node, f"{self._group}|{holder.boot}", revision)
 
     def record_home(self, row: GroupRow | None, revision: int, own: Holder) -> None:
-        """Trace a written row, if it is that of a session here.
+        """Trace that a row was written, if it is the row of a local session.
 
         Args:
             row: The row; None: it was removed.
@@ -97,7 +97,7 @@ class GroupTrace(ComponentTrace):
             self._fact(Op.UPD, GroupTable.HOMES, row.runtime, val, revision)
 
     def record_losses(self) -> None:
-        """Trace that messages may have been lost since the last call, if so."""
+        """Trace the counts of possibly lost messages if they have changed since the last call."""
         counts, overflows = self._counts, self.counters.drops.get(DropReason.OVERFLOW, 0)
         lost = f"{counts.outages}|{overflows}|{counts.unsure}"
         if lost != self._lost:
@@ -105,7 +105,7 @@ class GroupTrace(ComponentTrace):
             self._fact(Op.UPD, GroupTable.ENGINE, self.node, lost, None)
 
     def record_carried(self, op: Op, message: Message, link: str, to: str | None) -> None:
-        """Trace that a message goes to another node, or came from one.
+        """Trace that a message was sent to another node, or received from one.
 
         Args:
             op: Whether the message was sent or received.
