@@ -9,27 +9,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mappi
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import trio
 
-from actors.catalogue.source import Places
 from actors.cli import failure, options
 from actors.cli.group import CommandError, ExitCode, advise_on
 from actors.kit import ids
-from actors.resources import bare_error, open_tracer
-from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.discovery.search import SearchError
-from actors.runtime.objects.participant import ObjectError
-from actors.runtime.runtime import Runtime
-from actors.runtime.stubs import credentials, token_sources
+from actors.runtime.stubs import credentials
 from fsm.commands.parameters import fields, group, option
 from specs.reply_code import Code
 from transports import errors, tls
 from transports.link import Kind, Network
-from transports.system import open_system_network
+
+if TYPE_CHECKING:
+    from actors.catalogue.source import Places
+    from actors.hyperties import Caller
+    from actors.runtime.runtime import Runtime
 
 FOREIGN: Final = option(
     "DOMAIN=URL",
@@ -86,6 +84,8 @@ def _credentials(  # noqa: PLR0913 - one for each option
         "--token-scope": token_scope,
         "--token-audience": token_audience,
     }
+    from actors.runtime.stubs import token_sources  # noqa: PLC0415 - slow to import
+
     first = next((name for name, value in more.items() if value is not None), None)
     if token_url is None and first is not None:
         raise CommandError(f"{first} needs a token endpoint; add --token-url", ExitCode.USAGE)
@@ -167,7 +167,7 @@ _ADVICE: Final[Mapping[int, tuple[ExitCode, str]]] = {
 """Exit status and advice, by the reply code of the node."""
 
 
-async def enter(runtime: Runtime) -> None:
+async def enter(runtime: "Runtime") -> None:
     """Open the session with the node before anything else.
 
     Raises:
@@ -208,7 +208,7 @@ async def _check_host(network: Network, host: str, kinds: Container[Kind]) -> No
 @asynccontextmanager
 async def open_own_runtime(
     config: RuntimeConfig, trace: options.OpenTracer
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator["Runtime"]:
     """Run a runtime while the context is open; its session is opened by `enter`.
 
     A run that could not begin leaves no trace.
@@ -218,6 +218,9 @@ async def open_own_runtime(
         DialError: No process listens at the URL of the node, or it is no node; within
             `DIAL_TIMEOUT`.
     """
+    from actors.runtime.app import open_runtime  # noqa: PLC0415 - help needs no runtime
+    from transports.system import open_system_network  # noqa: PLC0415
+
     async with open_system_network(config.tls) as network:
         await _check_host(network, config.p2p_host, config.kinds)
         if config.node is not None:
@@ -229,6 +232,15 @@ async def open_own_runtime(
         timed = attrs.evolve(config, catalogues=access, clock_offset=offset)
         async with trace(config.name) as tracer, open_runtime(timed, network, tracer) as runtime:
             yield runtime
+
+
+async def deploy_caller(runtime: "Runtime") -> "Caller":
+    """Deploy the hyperty by which a command sends."""
+    from actors.hyperties import Caller  # noqa: PLC0415 - as above
+
+    caller = Caller()
+    await runtime.deploy("caller", lambda: caller)
+    return caller
 
 
 _MEANING: Final[Mapping[int, ExitCode]] = {
@@ -245,7 +257,7 @@ def exit_code(code: int) -> ExitCode:
     return _MEANING.get(code, ExitCode.FAILED)
 
 
-Work: TypeAlias = Callable[[Runtime], Awaitable[ExitCode]]
+Work: TypeAlias = Callable[["Runtime"], Awaitable[ExitCode]]
 
 RunTemporary: TypeAlias = Callable[[Work], ExitCode]
 """Opens a runtime, and does some work; returns the exit status.
@@ -257,7 +269,7 @@ Raises `CommandError` if the work, or the node, refuses.
 def runtime_opener(  # type: ignore[explicit-any] # values of fields
     command: str,
     same: dict[str, Any],
-    trace: options.OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
+    trace: options.OpenTracer = partial(options.open_trace, None),  # noqa: B008 - none is opened
 ) -> RunTemporary:
     """Return what opens a runtime of these fields.
 
@@ -267,6 +279,9 @@ def runtime_opener(  # type: ignore[explicit-any] # values of fields
     config = RuntimeConfig(**{**same, "name": name}, ids=ids.fresh_ids())
 
     async def open_runtime_for(work: Work) -> ExitCode:
+        from actors.runtime.discovery.search import SearchError  # noqa: PLC0415 - as above
+        from actors.runtime.objects.participant import ObjectError  # noqa: PLC0415
+
         async with open_own_runtime(config, trace) as runtime:
             await enter(runtime)
             if same["name"] is None and config.credentials is not credentials.NO_CREDENTIALS:
@@ -287,6 +302,8 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> ExitCode:
     Raises:
         Exception: What the work raises.
     """
+    from actors.resources import bare_error  # noqa: PLC0415 - as above
+
     with bare_error(), trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:
 
@@ -335,7 +352,7 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
     def make(  # type: ignore[explicit-any] # values of fields
         *,
         same: dict[str, Any] = same,
-        places: Places | None = options.catalogue_option(flag="--catalogue"),
+        places: "Places | None" = options.catalogue_option(flag="--catalogue"),
         trust: Path | None = options.TRUST,
         trace: options.OpenTracer = options.TRACE,
     ) -> RunTemporary:

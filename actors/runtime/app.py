@@ -59,7 +59,7 @@ from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
 from actors.runtime.sync.manager import SyncManager
 from actors.runtime.sync.output import SyncOutput
-from fsm.p2p.dialling import NO_LINKS
+from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.links import ResolveConfig
 from specs.bodies.word import StatusValue
 from specs.limits.protocol import DRAIN_TIMEOUT

@@ -17,7 +17,7 @@ from actors.embedding import Runtime, open_runtime
 from actors.hyperties import Caller
 from actors.keys.key_set import read_keys
 from actors.keys.runtime_key import make_runtime_key
-from fsm.p2p.dialling import LinkPolicy, P2pUse, PeerPolicy
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
 from specs.identity import VouchedBy
 from specs.limits.node import SESSION_LIFE
 from tests.support.browser import Browser, needs_chromium

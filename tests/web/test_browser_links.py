@@ -14,7 +14,7 @@ from actors.hyperties import Echo
 from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import ConfiguredServers
-from fsm.p2p.dialling import LinkPolicy, P2pUse, PeerPolicy
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
 from tests.actors.runtime.p2p.test_channel_relay import NEEDED, open_turn_server
 from tests.actors.runtime.p2p.test_channel_relay import SECRET as TURN_SECRET
 from tests.support.browser import needs_chromium
