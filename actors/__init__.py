@@ -118,10 +118,10 @@ if TYPE_CHECKING:
     from actors.runtime.stubs.credentials import Credentials as Credentials
     from actors.runtime.stubs.credentials import CredentialsError as CredentialsError
     from actors.runtime.stubs.credentials import GivenToken as GivenToken
-    from actors.runtime.stubs.credentials import IdpCredentials as IdpCredentials
     from actors.runtime.stubs.credentials import ReleaseError as ReleaseError
     from actors.runtime.stubs.credentials import SessionError as SessionError
     from actors.runtime.stubs.credentials import TokenFile as TokenFile
+    from actors.runtime.stubs.login import IdpCredentials as IdpCredentials
     from actors.runtime.stubs.token_sources import OAuthCredentials as OAuthCredentials
     from actors.runtime.stubs.token_sources import TokenCommand as TokenCommand
     from fsm.bus.listeners import ForwardRefusedError as ForwardRefusedError
@@ -252,11 +252,11 @@ _PLACES: Final = MappingProxyType(
             "Credentials",
             "CredentialsError",
             "GivenToken",
-            "IdpCredentials",
             "ReleaseError",
             "SessionError",
             "TokenFile",
         ),
+        "actors.runtime.stubs.login": ("IdpCredentials",),
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "fsm.bus.listeners": ("ForwardRefusedError",),
         "fsm.limits.rates": ("Rate",),

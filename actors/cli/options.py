@@ -19,7 +19,6 @@ from actors.cli.group import CommandError, ExitCode, advise_on, echo
 from actors.http.config import HttpConfig
 from actors.kit.back_ends.ice import read_ice
 from actors.kit.log import Level, Style, configure_log
-from actors.kit.trace import Tracer
 from actors.policy.store import PolicyConfig
 from fsm.commands import parameters
 from fsm.commands.parameters import FILE, FOLDER, Make, Maker, group, option
@@ -29,12 +28,13 @@ from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
 from specs.limits.protocol import HTTP_TOKEN_CHARS
 from transports import link, tls, urls
-from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
+from transports.webrtc.extra import NO_WEBRTC, is_webrtc_installed
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.source import Places
     from actors.catalogue.trust_file import Trust
+    from actors.kit.trace import Tracer
 
 
 class Quantity(click.FloatRange):
@@ -242,13 +242,13 @@ CA: Final = option(
 
 JSON_LINES: Final = option(text="Print one JSON object per line.", flag="--json")
 
-OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
+OpenTracer: TypeAlias = Callable[[str], "AbstractAsyncContextManager[Tracer]"]
 """Opens the tracer of a process by its name."""
 
 
 def open_trace(
     directory: Path | None, name: str, *, bodies: bool = False, names: bool = False
-) -> AbstractAsyncContextManager[Tracer]:
+) -> "AbstractAsyncContextManager[Tracer]":
     """Open the tracer of a process by its name; see `open_tracer`."""
     from actors.resources import open_tracer  # noqa: PLC0415 - slow to import
 

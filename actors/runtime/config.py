@@ -30,7 +30,7 @@ from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
 from transports.urls import LOOPBACK
-from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
+from transports.webrtc.extra import NO_WEBRTC, is_webrtc_installed
 
 if TYPE_CHECKING:
     # Signatures and stubs are slow to import, and no option of a command needs them.

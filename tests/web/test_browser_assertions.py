@@ -26,7 +26,7 @@ from tests.web.pages import DOMAIN, Served, open_served_node
 from tests.web.test_browser_links import ASK, ASK_UNTIL_LIVE, DOUBLE, FLAGS, LIVE, own_address
 from tests.web.test_browser_runtime import THUMBPRINT, WhoAsks, close, judged
 from transports.link import Kind
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 pytestmark = [
     pytest.mark.long,

@@ -22,7 +22,7 @@ from tests.web.pages import DOMAIN, OPEN, open_served_node
 from tests.web.test_browser_objects import Keeper
 from tests.web.test_browser_runtime import BOTH, close, judged
 from transports.link import Kind
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 

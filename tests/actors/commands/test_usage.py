@@ -31,7 +31,9 @@ async def test_help_of_a_command_needs_no_runtime(name):
     assert "actors.runtime.config" in imported
     assert not imported & {
         "joserfc", "cryptography", "httpcore", "sqlite3", "trio_websocket", "prometheus_client",
-        "actors.runtime.runtime", "actors.runtime.hyperty.hyperty", "fsm.registry.resolve.links",
+        "cattrs", "actors.runtime.runtime", "actors.runtime.hyperty.hyperty",
+        "actors.runtime.bus.ports", "actors.kit.supervision.supervisor",
+        "fsm.registry.resolve.links", "transports.webrtc.process",
     }  # fmt: skip
 
 

@@ -18,7 +18,7 @@ from actors.policy.engine import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
-from actors.runtime.stubs.credentials import token_for_sandbox
+from actors.runtime.stubs.login import token_for_sandbox
 from actors.sandbox.sandbox import open_local_sandbox
 from actors.testing.chaos.network import ChaosNetwork
 from fsm.registry.resolve.topology import Topology

@@ -10,7 +10,7 @@ from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, PeerPolic
 from tests.support.runtime.domain import DOMAIN, DomainOptions, go_live, open_domain
 from transports.link import Kind
 from transports.system import open_system_network
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 needs_webrtc = pytest.mark.skipif(
     not is_webrtc_installed(), reason="the extra 'webrtc' is not installed"
