@@ -353,7 +353,7 @@ def check_plain(dialled: Iterable[str], *, insecure: bool) -> None:
     try:
         http_client.check_plain(dialled, insecure=insecure)
     except http_client.PlainUrlError as exc:
-        advice = "dial wss:, or add --insecure"
+        advice = "dial wss: or https:, or add --insecure"
         raise CommandError(f"{exc.fault}; {advice}", ExitCode.USAGE) from exc
 
 
@@ -395,13 +395,18 @@ def http_config(
         CommandError: The token cannot be used, or protects nothing.
     """
     if http is not None:
-        return HttpConfig(http, None if http_token_file is None else _token(http_token_file))
+        return HttpConfig(http, None if http_token_file is None else read_token(http_token_file))
     if http_token_file is not None:
         raise CommandError("--http-token-file protects metrics, but none are served; add --http")
     return None
 
 
-def _token(file: Path) -> bytes:
+def read_token(file: Path) -> bytes:
+    """Return the token of readers of metrics and dashboard.
+
+    Raises:
+        CommandError: The file cannot be read, or holds no token.
+    """
     with advise_on(
         OSError, what=f"cannot read {file}", advice="name another file with --http-token-file"
     ):

@@ -158,7 +158,7 @@ _LATER: Final[Mapping[int, ExitCode]] = {
 _ADVICE: Final[Mapping[int, tuple[ExitCode, str]]] = {
     Code.UNAUTHENTICATED: (
         ExitCode.REFUSED,
-        "correct --node and --domain, or bring a fresh token with --token-file or --token-url",
+        "correct --node and --domain, or bring a fresh token with --token-file, -command or -url",
     ),
     Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
     Code.CONFLICT: (ExitCode.REFUSED, "take another --name, or try again later"),
@@ -275,25 +275,68 @@ def runtime_opener(  # type: ignore[explicit-any] # values of fields
 
     Without a name, one is made of that of the command, and given back to the node at the end.
     """
-    name = same["name"] or f"{command}-{secrets.token_hex(4)}"
-    config = RuntimeConfig(**{**same, "name": name}, ids=ids.fresh_ids())
+    config = _named_config(command, same)
 
     async def open_runtime_for(work: Work) -> ExitCode:
-        from actors.runtime.discovery.search import SearchError  # noqa: PLC0415 - as above
-        from actors.runtime.objects.participant import ObjectError  # noqa: PLC0415
-
-        async with open_own_runtime(config, trace) as runtime:
-            await enter(runtime)
-            if same["name"] is None and config.credentials is not credentials.NO_CREDENTIALS:
-                # However it ends: the name is free when its session is over.
-                with suppress(credentials.ReleaseError):
-                    await runtime.release_name()
-            try:
-                return await work(runtime)
-            except (ObjectError, SearchError) as error:
-                raise CommandError(f"{error}", exit_code(error.code)) from error
+        async with _open_entered(config, trace, keeps_name=bool(same["name"])) as runtime:
+            return await work(runtime)
 
     return lambda work: failure.run(partial(open_runtime_for, work))
+
+
+PairWork: TypeAlias = Callable[["Runtime", "Runtime"], Awaitable[ExitCode]]
+
+RunPair: TypeAlias = Callable[[PairWork], ExitCode]
+"""As `RunTemporary`, with two runtimes."""
+
+
+def pair_opener(  # type: ignore[explicit-any] # values of fields
+    command: str, same: dict[str, Any], trace: options.OpenTracer
+) -> RunPair:
+    """Return what opens two runtimes of these fields; `-2` is added to the name of the second."""
+    given = same["name"]
+    first = _named_config(command, same)
+    second = _named_config(command, {**same, "name": given and f"{given}-2"})
+
+    async def open_runtimes_for(work: PairWork) -> ExitCode:
+        async with (
+            _open_entered(first, trace, keeps_name=bool(given)) as runtime,
+            _open_entered(second, trace, keeps_name=bool(given)) as other,
+        ):
+            return await work(runtime, other)
+
+    return lambda work: failure.run(partial(open_runtimes_for, work))
+
+
+def _named_config(  # type: ignore[explicit-any] # values of fields
+    command: str, same: dict[str, Any]
+) -> RuntimeConfig:
+    name = same["name"] or f"{command}-{secrets.token_hex(4)}"
+    return RuntimeConfig(**{**same, "name": name}, ids=ids.fresh_ids())
+
+
+@asynccontextmanager
+async def _open_entered(
+    config: RuntimeConfig, trace: options.OpenTracer, *, keeps_name: bool
+) -> AsyncIterator["Runtime"]:
+    """Run a runtime whose session is open while the context is open.
+
+    Raises:
+        CommandError: The node does not let it in, or refuses a search or an object.
+    """
+    from actors.runtime.discovery.search import SearchError  # noqa: PLC0415 - as above
+    from actors.runtime.objects.participant import ObjectError  # noqa: PLC0415
+
+    async with open_own_runtime(config, trace) as runtime:
+        await enter(runtime)
+        if not keeps_name and config.credentials is not credentials.NO_CREDENTIALS:
+            # However it ends: the name is free when its session is over.
+            with suppress(credentials.ReleaseError):
+                await runtime.release_name()
+        try:
+            yield runtime
+        except (ObjectError, SearchError) as error:
+            raise CommandError(f"{error}", exit_code(error.code)) from error
 
 
 async def until_signal(work: Callable[[], Awaitable[object]]) -> ExitCode:
@@ -324,12 +367,20 @@ REGISTRY: Final = option(
 )
 
 
-def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[explicit-any] # as `group`
+Opener: TypeAlias = Callable[  # type: ignore[explicit-any] # values of fields
+    [str, dict[str, Any], options.OpenTracer], RunTemporary | RunPair
+]
+
+
+def temporary_runtime(  # type: ignore[explicit-any] # as `group`
+    command: str, name_option: str, opener: Opener = runtime_opener
+) -> Any:
     """Declare a parameter as the `RunTemporary` of a command.
 
     Args:
         command: Name of the command, with which made names begin.
         name_option: Name of the option for the name of the runtime.
+        opener: Makes the `RunTemporary`; `pair_opener`: a `RunPair`.
     """
     same = fields(
         RuntimeConfig,
@@ -355,8 +406,8 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
         places: "Places | None" = options.catalogue_option(flag="--catalogue"),
         trust: Path | None = options.TRUST,
         trace: options.OpenTracer = options.TRACE,
-    ) -> RunTemporary:
+    ) -> RunTemporary | RunPair:
         access = options.catalogue_access(places, trust, f"{same['domain']}.{command}")
-        return runtime_opener(command, {**same, "catalogues": access}, trace)
+        return opener(command, {**same, "catalogues": access}, trace)
 
     return group(make)

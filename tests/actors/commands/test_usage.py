@@ -22,7 +22,9 @@ async def test_help_needs_none_of_what_the_commands_need():
     assert not {"trio", "cattrs", "transitions", "orjson"} & set(reported.stdout.decode().split())
 
 
-@pytest.mark.parametrize("name", ["find", "observe", "release", "report", "request", "send"])
+@pytest.mark.parametrize(
+    "name", ["bench", "find", "observe", "release", "report", "request", "send", "top"]
+)
 async def test_help_of_a_command_needs_no_runtime(name):
     """What only its work needs is not imported: signatures, HTTP, files of stores, the runtime."""
     words = [sys.executable, "-X", "importtime", "-m", "actors", name, "--help"]
