@@ -82,9 +82,9 @@ if TYPE_CHECKING:
     from actors.pipe.plan import TokenSource as TokenSource
     from actors.policy.store import PolicyConfig as PolicyConfig
     from actors.policy.store import PolicyFileError as PolicyFileError
-    from actors.runtime.bus.pipeline import Interceptor as Interceptor
-    from actors.runtime.bus.pipeline import Objection as Objection
-    from actors.runtime.bus.pipeline import StagePlaceError as StagePlaceError
+    from actors.runtime.bus.interceptor import Interceptor as Interceptor
+    from actors.runtime.bus.interceptor import Objection as Objection
+    from actors.runtime.bus.interceptor import StagePlaceError as StagePlaceError
     from actors.runtime.config import RuntimeConfig as RuntimeConfig
     from actors.runtime.discovery.identity_gui import IdentityGui as IdentityGui
     from actors.runtime.discovery.search import RecordSearch as RecordSearch
@@ -118,19 +118,19 @@ if TYPE_CHECKING:
     from actors.runtime.stubs.credentials import Credentials as Credentials
     from actors.runtime.stubs.credentials import CredentialsError as CredentialsError
     from actors.runtime.stubs.credentials import GivenToken as GivenToken
-    from actors.runtime.stubs.credentials import IdpCredentials as IdpCredentials
     from actors.runtime.stubs.credentials import ReleaseError as ReleaseError
     from actors.runtime.stubs.credentials import SessionError as SessionError
     from actors.runtime.stubs.credentials import TokenFile as TokenFile
+    from actors.runtime.stubs.login import IdpCredentials as IdpCredentials
     from actors.runtime.stubs.token_sources import OAuthCredentials as OAuthCredentials
     from actors.runtime.stubs.token_sources import TokenCommand as TokenCommand
     from fsm.bus.listeners import ForwardRefusedError as ForwardRefusedError
     from fsm.limits.rates import Rate as Rate
     from fsm.limits.shares import SandboxTotals as SandboxTotals
-    from fsm.p2p.dialling import LinkPolicy as LinkPolicy
-    from fsm.p2p.dialling import P2pUse as P2pUse
-    from fsm.p2p.dialling import P2pWait as P2pWait
-    from fsm.p2p.dialling import PeerPolicy as PeerPolicy
+    from fsm.p2p.link_policy import LinkPolicy as LinkPolicy
+    from fsm.p2p.link_policy import P2pUse as P2pUse
+    from fsm.p2p.link_policy import P2pWait as P2pWait
+    from fsm.p2p.link_policy import PeerPolicy as PeerPolicy
     from fsm.policy.model import PolicySet as PolicySet
     from fsm.policy.terms import Algorithm as Algorithm
     from fsm.policy.terms import Result as Result
@@ -140,7 +140,7 @@ if TYPE_CHECKING:
     from fsm.registry.node_rights import Names as Names
     from fsm.registry.node_rights import Observation as Observation
     from fsm.registry.relay import RelayLimits as RelayLimits
-    from fsm.registry.resolve.links import Topology as Topology
+    from fsm.registry.resolve.topology import Topology as Topology
     from fsm.sync.observers import ObserverJoined as ObserverJoined
     from fsm.sync.observers import ObserverLeft as ObserverLeft
     from fsm.sync.observers import ObserverMove as ObserverMove
@@ -225,7 +225,7 @@ _PLACES: Final = MappingProxyType(
         ),
         "actors.pipe.plan": ("SandboxEndedError", "SandboxError", "Spawn", "TokenSource"),
         "actors.policy.store": ("PolicyConfig", "PolicyFileError"),
-        "actors.runtime.bus.pipeline": ("Interceptor", "Objection", "StagePlaceError"),
+        "actors.runtime.bus.interceptor": ("Interceptor", "Objection", "StagePlaceError"),
         "actors.runtime.config": ("RuntimeConfig",),
         "actors.runtime.discovery.identity_gui": ("IdentityGui",),
         "actors.runtime.discovery.search": ("RecordSearch", "SearchError", "Watching"),
@@ -253,22 +253,22 @@ _PLACES: Final = MappingProxyType(
             "Credentials",
             "CredentialsError",
             "GivenToken",
-            "IdpCredentials",
             "ReleaseError",
             "SessionError",
             "TokenFile",
         ),
+        "actors.runtime.stubs.login": ("IdpCredentials",),
         "actors.runtime.stubs.token_sources": ("OAuthCredentials", "TokenCommand"),
         "fsm.bus.listeners": ("ForwardRefusedError",),
         "fsm.limits.rates": ("Rate",),
         "fsm.limits.shares": ("SandboxTotals",),
-        "fsm.p2p.dialling": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
+        "fsm.p2p.link_policy": ("LinkPolicy", "P2pUse", "P2pWait", "PeerPolicy"),
         "fsm.policy.model": ("PolicySet",),
         "fsm.policy.terms": ("Algorithm", "Result"),
         "fsm.registry.discovery": ("Change", "EntryChange", "FoundEntry"),
         "fsm.registry.node_rights": ("Names", "Observation"),
         "fsm.registry.relay": ("RelayLimits",),
-        "fsm.registry.resolve.links": ("Topology",),
+        "fsm.registry.resolve.topology": ("Topology",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.value.value": ("ObjectChange",),

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 
 import click
@@ -14,6 +13,8 @@ from actors.cli.group import SETTINGS, CommandGroup, echo
 def _show_version(ctx: click.Context, _: click.Parameter, wanted: object) -> None:
     if not wanted or ctx.resilient_parsing:
         return
+    from importlib import metadata  # noqa: PLC0415 - slow to import
+
     try:
         version = metadata.version("protofly")
     except metadata.PackageNotFoundError:

@@ -13,6 +13,8 @@ from transports.link import Kind, Upgrade
 
 _DEFAULT_PORTS: Final = MappingProxyType({"ws": 80, "wss": 443})
 HIGHEST_PORT: Final = 65_535
+LOOPBACK: Final = "127.0.0.1"
+"""Default host on which P2P stubs listen: reachable from this machine only."""
 
 
 @attrs.frozen(slots=True)

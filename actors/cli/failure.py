@@ -5,23 +5,15 @@ import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import cache
 from typing import Final, TypeAlias
 
 import orjson
 import trio
 
-from actors.catalogue.errors import TrustFileError
 from actors.cli.group import CommandError, ExitCode, advise_on, echo
-from actors.http.config import HttpPlaceError, OpenMetricsError
-from actors.keys.key_file import KeyFileError
-from actors.kit.errors import TraceDirectoryError
-from actors.node.errors import RegistryFileError, StateFileError
-from actors.node.login.provider import UsedTokensError
-from actors.policy.store import PolicyFileError
-from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
 from specs.jsonvalue import one_line
-from transports.errors import CertificateError, DialError, ListenError, LocalServerError
 from transports.urls import read_host_port
 
 Meanings: TypeAlias = tuple[tuple[type[ProtoflyError], ExitCode, str], ...]
@@ -41,27 +33,57 @@ def match_meaning(error: ProtoflyError, meanings: Meanings) -> CommandError | No
     return None
 
 
-MEANING: Final[Meanings] = (
-    (CertificateError, ExitCode.CANNOT_CONNECT, "name its authority with --ca, or correct --node"),
-    (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
-    (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
-    (LocalServerError, ExitCode.CONFIGURATION, ""),
-    (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
-    (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
-    (StateFileError, ExitCode.CONFIGURATION, "name another with --state"),
-    (StoreFileError, ExitCode.CONFIGURATION, "name another with --store"),
-    (KeyFileError, ExitCode.CONFIGURATION, "name another with --identity"),
-    (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
-    (PolicyFileError, ExitCode.CONFIGURATION, ""),
-    (TrustFileError, ExitCode.CONFIGURATION, "correct it"),
-    (HttpPlaceError, ExitCode.FAILED, "choose another place with --http; port 0 picks a free one"),
-    (
-        OpenMetricsError,
-        ExitCode.CONFIGURATION,
-        "name a token with --http-token-file, or listen on 127.0.0.1",
-    ),
-)
-"""Exit status and advice for errors of the layers below."""
+@cache
+def meanings() -> Meanings:
+    """Return exit status and advice for errors of the layers below."""
+    # Files of keys, stores and policies are slow to import, and only needed to explain an error.
+    from actors.catalogue.errors import TrustFileError  # noqa: PLC0415
+    from actors.http.config import HttpPlaceError, OpenMetricsError  # noqa: PLC0415
+    from actors.keys.key_file import KeyFileError  # noqa: PLC0415
+    from actors.kit.errors import TraceDirectoryError  # noqa: PLC0415
+    from actors.node.errors import RegistryFileError, StateFileError  # noqa: PLC0415
+    from actors.node.login.provider import UsedTokensError  # noqa: PLC0415
+    from actors.policy.store import PolicyFileError  # noqa: PLC0415
+    from actors.runtime.store.file import StoreFileError  # noqa: PLC0415
+    from transports.errors import (  # noqa: PLC0415
+        CertificateError,
+        DialError,
+        ListenError,
+        LocalServerError,
+    )
+
+    return (
+        (
+            CertificateError,
+            ExitCode.CANNOT_CONNECT,
+            "name its authority with --ca, or correct --node",
+        ),
+        (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
+        (
+            ListenError,
+            ExitCode.FAILED,
+            "choose another place with --listen; port 0 picks a free one",
+        ),
+        (LocalServerError, ExitCode.CONFIGURATION, ""),
+        (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
+        (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
+        (StateFileError, ExitCode.CONFIGURATION, "name another with --state"),
+        (StoreFileError, ExitCode.CONFIGURATION, "name another with --store"),
+        (KeyFileError, ExitCode.CONFIGURATION, "name another with --identity"),
+        (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
+        (PolicyFileError, ExitCode.CONFIGURATION, ""),
+        (TrustFileError, ExitCode.CONFIGURATION, "correct it"),
+        (
+            HttpPlaceError,
+            ExitCode.FAILED,
+            "choose another place with --http; port 0 picks a free one",
+        ),
+        (
+            OpenMetricsError,
+            ExitCode.CONFIGURATION,
+            "name a token with --http-token-file, or listen on 127.0.0.1",
+        ),
+    )
 
 
 _CHECKS_PORTS: Final[ContextVar[bool | None]] = ContextVar("checks_ports", default=None)
@@ -130,16 +152,16 @@ def explain(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return CommandError("interrupted", ExitCode.INTERRUPTED)
-    return match_meaning(error, MEANING) or CommandError(one_line(str(error)), ExitCode.FAILED)
+    return match_meaning(error, meanings()) or CommandError(one_line(str(error)), ExitCode.FAILED)
 
 
 def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:
     """Return the error that a person can act on, from an error, its groups and its causes.
 
-    The errors of the layers below (`MEANING`) come before those that only pass them on.
+    The errors of the layers below (`meanings`) come before those that only pass them on.
     """
     known = [each for each in _flat(error) if isinstance(each, ProtoflyError | KeyboardInterrupt)]
-    first = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in MEANING))
+    first = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in meanings()))
     return next((each for each in known if isinstance(each, first)), next(iter(known), None))
 
 

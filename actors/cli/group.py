@@ -75,6 +75,7 @@ def echo(*lines: str, err: bool = False) -> None:
 
 
 SUMMARIES: Final[Mapping[str, str]] = {
+    "bench": "Measure requests between two runtimes by a node.",
     "completion": "Print the script by which a shell completes commands and options.",
     "config": "Show the options in force and where they come from; check a file.",
     "dev": "Run a node, two runtimes and hyperties under development, reloaded on change.",
@@ -91,6 +92,7 @@ SUMMARIES: Final[Mapping[str, str]] = {
     "spark": "Judge traces of any size by all claims, with Spark.",
     "stub": "Sign, publish and check descriptors of stubs.",
     "token": "Make keys and login tokens for development.",
+    "top": "Show sessions, messages a second, drops and queues of a node.",
 }
 """Commands and what `--help` says of them."""
 

@@ -14,16 +14,12 @@ import click
 import orjson
 from typing_extensions import override
 
-from actors.catalogue.source import Places, read_places
 from actors.cli import config_file, failure
 from actors.cli.group import CommandError, ExitCode, advise_on, echo
 from actors.http.config import HttpConfig
-from actors.kit import http_client
 from actors.kit.back_ends.ice import read_ice
 from actors.kit.log import Level, Style, configure_log
-from actors.kit.trace import Tracer
 from actors.policy.store import PolicyConfig
-from actors.resources import open_tracer
 from fsm.commands import parameters
 from fsm.commands.parameters import FILE, FOLDER, Make, Maker, group, option
 from fsm.policy.terms import Algorithm, Result
@@ -32,11 +28,13 @@ from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
 from specs.limits.protocol import HTTP_TOKEN_CHARS
 from transports import link, tls, urls
-from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
+from transports.webrtc.extra import NO_WEBRTC, is_webrtc_installed
 
 if TYPE_CHECKING:
     from actors.catalogue.client import CatalogueAccess
+    from actors.catalogue.source import Places
     from actors.catalogue.trust_file import Trust
+    from actors.kit.trace import Tracer
 
 
 class Quantity(click.FloatRange):
@@ -78,7 +76,7 @@ def define_command(  # type: ignore[explicit-any] # as there
         name: Name of the command.
         of: Group of the command; None: none.
         has_log: Whether it has a file of options and a log, configured before it runs.
-        meanings: Exit status and advice for errors that come out of it, beside `MEANING`.
+        meanings: Exit status and advice for errors that come out of it, beside `failure.meanings`.
         settings: What `click.Command` takes beside.
     """
     log_options, configure = group(_configure_log).compile()
@@ -89,7 +87,7 @@ def define_command(  # type: ignore[explicit-any] # as there
         try:
             return make(values)
         except ProtoflyError as error:
-            if known := failure.match_meaning(error, (*meanings, *failure.MEANING)):
+            if known := failure.match_meaning(error, (*meanings, *failure.meanings())):
                 raise known from error
             raise
 
@@ -244,8 +242,17 @@ CA: Final = option(
 
 JSON_LINES: Final = option(text="Print one JSON object per line.", flag="--json")
 
-OpenTracer: TypeAlias = Callable[[str], AbstractAsyncContextManager[Tracer]]
+OpenTracer: TypeAlias = Callable[[str], "AbstractAsyncContextManager[Tracer]"]
 """Opens the tracer of a process by its name."""
+
+
+def open_trace(
+    directory: Path | None, name: str, *, bodies: bool = False, names: bool = False
+) -> "AbstractAsyncContextManager[Tracer]":
+    """Open the tracer of a process by its name; see `open_tracer`."""
+    from actors.resources import open_tracer  # noqa: PLC0415 - slow to import
+
+    return open_tracer(directory, name, bodies=bodies, names=names)
 
 
 def _trace(
@@ -267,7 +274,7 @@ def _trace(
     for name, is_given in (("bodies", trace_bodies), ("names", trace_names)):
         if is_given and trace is None:
             raise click.UsageError(f"--trace-{name} needs --trace, the directory of the trace.")
-    return partial(open_tracer, trace, bodies=trace_bodies, names=trace_names)
+    return partial(open_trace, trace, bodies=trace_bodies, names=trace_names)
 
 
 TRACE: Final = group(_trace)
@@ -341,10 +348,12 @@ def check_plain(dialled: Iterable[str], *, insecure: bool) -> None:
     Raises:
         CommandError: It is not.
     """
+    from actors.kit import http_client  # noqa: PLC0415 - slow to import, as all of HTTP
+
     try:
         http_client.check_plain(dialled, insecure=insecure)
     except http_client.PlainUrlError as exc:
-        advice = "dial wss:, or add --insecure"
+        advice = "dial wss: or https:, or add --insecure"
         raise CommandError(f"{exc.fault}; {advice}", ExitCode.USAGE) from exc
 
 
@@ -386,13 +395,18 @@ def http_config(
         CommandError: The token cannot be used, or protects nothing.
     """
     if http is not None:
-        return HttpConfig(http, None if http_token_file is None else _token(http_token_file))
+        return HttpConfig(http, None if http_token_file is None else read_token(http_token_file))
     if http_token_file is not None:
         raise CommandError("--http-token-file protects metrics, but none are served; add --http")
     return None
 
 
-def _token(file: Path) -> bytes:
+def read_token(file: Path) -> bytes:
+    """Return the token of readers of metrics and dashboard.
+
+    Raises:
+        CommandError: The file cannot be read, or holds no token.
+    """
     with advise_on(
         OSError, what=f"cannot read {file}", advice="name another file with --http-token-file"
     ):
@@ -436,6 +450,13 @@ POLICIES: Final = group(_policies)
 
 # Catalogues of other domains, and trust in them.
 
+
+def _read_places(texts: tuple[str, ...]) -> "Places | None":
+    from actors.catalogue.source import read_places  # noqa: PLC0415 - as above
+
+    return read_places(texts) if texts else None
+
+
 catalogue_option: Final = partial(
     option,
     "[DOMAIN=]WHERE",
@@ -445,7 +466,7 @@ catalogue_option: Final = partial(
         "other domains, whose name replaces {domain} in it."
     ),
     multiple=True,
-    gather=lambda values: read_places(values) if values else None,
+    gather=_read_places,
 )
 
 TRUST: Final = option(
@@ -457,7 +478,7 @@ TRUST: Final = option(
 
 
 def catalogue_access(
-    places: Places | None, trust: Path | None, name: str
+    places: "Places | None", trust: Path | None, name: str
 ) -> "CatalogueAccess | None":
     """Return the access to catalogues; None: no option asks for it.
 

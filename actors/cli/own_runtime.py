@@ -9,27 +9,25 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Container, Mappi
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import attrs
 import trio
 
-from actors.catalogue.source import Places
 from actors.cli import failure, options
 from actors.cli.group import CommandError, ExitCode, advise_on
 from actors.kit import ids
-from actors.resources import bare_error, open_tracer
-from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.discovery.search import SearchError
-from actors.runtime.objects.participant import ObjectError
-from actors.runtime.runtime import Runtime
-from actors.runtime.stubs import credentials, token_sources
+from actors.runtime.stubs import credentials
 from fsm.commands.parameters import fields, group, option
 from specs.reply_code import Code
 from transports import errors, tls
 from transports.link import Kind, Network
-from transports.system import open_system_network
+
+if TYPE_CHECKING:
+    from actors.catalogue.source import Places
+    from actors.hyperties import Caller
+    from actors.runtime.runtime import Runtime
 
 FOREIGN: Final = option(
     "DOMAIN=URL",
@@ -86,6 +84,8 @@ def _credentials(  # noqa: PLR0913 - one for each option
         "--token-scope": token_scope,
         "--token-audience": token_audience,
     }
+    from actors.runtime.stubs import token_sources  # noqa: PLC0415 - slow to import
+
     first = next((name for name, value in more.items() if value is not None), None)
     if token_url is None and first is not None:
         raise CommandError(f"{first} needs a token endpoint; add --token-url", ExitCode.USAGE)
@@ -158,7 +158,7 @@ _LATER: Final[Mapping[int, ExitCode]] = {
 _ADVICE: Final[Mapping[int, tuple[ExitCode, str]]] = {
     Code.UNAUTHENTICATED: (
         ExitCode.REFUSED,
-        "correct --node and --domain, or bring a fresh token with --token-file or --token-url",
+        "correct --node and --domain, or bring a fresh token with --token-file, -command or -url",
     ),
     Code.FORBIDDEN: (ExitCode.REFUSED, "ask the operator of the node to permit it"),
     Code.CONFLICT: (ExitCode.REFUSED, "take another --name, or try again later"),
@@ -167,7 +167,7 @@ _ADVICE: Final[Mapping[int, tuple[ExitCode, str]]] = {
 """Exit status and advice, by the reply code of the node."""
 
 
-async def enter(runtime: Runtime) -> None:
+async def enter(runtime: "Runtime") -> None:
     """Open the session with the node before anything else.
 
     Raises:
@@ -208,7 +208,7 @@ async def _check_host(network: Network, host: str, kinds: Container[Kind]) -> No
 @asynccontextmanager
 async def open_own_runtime(
     config: RuntimeConfig, trace: options.OpenTracer
-) -> AsyncIterator[Runtime]:
+) -> AsyncIterator["Runtime"]:
     """Run a runtime while the context is open; its session is opened by `enter`.
 
     A run that could not begin leaves no trace.
@@ -218,6 +218,9 @@ async def open_own_runtime(
         DialError: No process listens at the URL of the node, or it is no node; within
             `DIAL_TIMEOUT`.
     """
+    from actors.runtime.app import open_runtime  # noqa: PLC0415 - help needs no runtime
+    from transports.system import open_system_network  # noqa: PLC0415
+
     async with open_system_network(config.tls) as network:
         await _check_host(network, config.p2p_host, config.kinds)
         if config.node is not None:
@@ -229,6 +232,15 @@ async def open_own_runtime(
         timed = attrs.evolve(config, catalogues=access, clock_offset=offset)
         async with trace(config.name) as tracer, open_runtime(timed, network, tracer) as runtime:
             yield runtime
+
+
+async def deploy_caller(runtime: "Runtime") -> "Caller":
+    """Deploy the hyperty by which a command sends."""
+    from actors.hyperties import Caller  # noqa: PLC0415 - as above
+
+    caller = Caller()
+    await runtime.deploy("caller", lambda: caller)
+    return caller
 
 
 _MEANING: Final[Mapping[int, ExitCode]] = {
@@ -245,7 +257,7 @@ def exit_code(code: int) -> ExitCode:
     return _MEANING.get(code, ExitCode.FAILED)
 
 
-Work: TypeAlias = Callable[[Runtime], Awaitable[ExitCode]]
+Work: TypeAlias = Callable[["Runtime"], Awaitable[ExitCode]]
 
 RunTemporary: TypeAlias = Callable[[Work], ExitCode]
 """Opens a runtime, and does some work; returns the exit status.
@@ -257,28 +269,74 @@ Raises `CommandError` if the work, or the node, refuses.
 def runtime_opener(  # type: ignore[explicit-any] # values of fields
     command: str,
     same: dict[str, Any],
-    trace: options.OpenTracer = partial(open_tracer, None),  # noqa: B008 - none is opened
+    trace: options.OpenTracer = partial(options.open_trace, None),  # noqa: B008 - none is opened
 ) -> RunTemporary:
     """Return what opens a runtime of these fields.
 
     Without a name, one is made of that of the command, and given back to the node at the end.
     """
-    name = same["name"] or f"{command}-{secrets.token_hex(4)}"
-    config = RuntimeConfig(**{**same, "name": name}, ids=ids.fresh_ids())
+    config = _named_config(command, same)
 
     async def open_runtime_for(work: Work) -> ExitCode:
-        async with open_own_runtime(config, trace) as runtime:
-            await enter(runtime)
-            if same["name"] is None and config.credentials is not credentials.NO_CREDENTIALS:
-                # However it ends: the name is free when its session is over.
-                with suppress(credentials.ReleaseError):
-                    await runtime.release_name()
-            try:
-                return await work(runtime)
-            except (ObjectError, SearchError) as error:
-                raise CommandError(f"{error}", exit_code(error.code)) from error
+        async with _open_entered(config, trace, keeps_name=bool(same["name"])) as runtime:
+            return await work(runtime)
 
     return lambda work: failure.run(partial(open_runtime_for, work))
+
+
+PairWork: TypeAlias = Callable[["Runtime", "Runtime"], Awaitable[ExitCode]]
+
+RunPair: TypeAlias = Callable[[PairWork], ExitCode]
+"""As `RunTemporary`, with two runtimes."""
+
+
+def pair_opener(  # type: ignore[explicit-any] # values of fields
+    command: str, same: dict[str, Any], trace: options.OpenTracer
+) -> RunPair:
+    """Return what opens two runtimes of these fields; `-2` is added to the name of the second."""
+    given = same["name"]
+    first = _named_config(command, same)
+    second = _named_config(command, {**same, "name": given and f"{given}-2"})
+
+    async def open_runtimes_for(work: PairWork) -> ExitCode:
+        async with (
+            _open_entered(first, trace, keeps_name=bool(given)) as runtime,
+            _open_entered(second, trace, keeps_name=bool(given)) as other,
+        ):
+            return await work(runtime, other)
+
+    return lambda work: failure.run(partial(open_runtimes_for, work))
+
+
+def _named_config(  # type: ignore[explicit-any] # values of fields
+    command: str, same: dict[str, Any]
+) -> RuntimeConfig:
+    name = same["name"] or f"{command}-{secrets.token_hex(4)}"
+    return RuntimeConfig(**{**same, "name": name}, ids=ids.fresh_ids())
+
+
+@asynccontextmanager
+async def _open_entered(
+    config: RuntimeConfig, trace: options.OpenTracer, *, keeps_name: bool
+) -> AsyncIterator["Runtime"]:
+    """Run a runtime whose session is open while the context is open.
+
+    Raises:
+        CommandError: The node does not let it in, or refuses a search or an object.
+    """
+    from actors.runtime.discovery.search import SearchError  # noqa: PLC0415 - as above
+    from actors.runtime.objects.participant import ObjectError  # noqa: PLC0415
+
+    async with open_own_runtime(config, trace) as runtime:
+        await enter(runtime)
+        if not keeps_name and config.credentials is not credentials.NO_CREDENTIALS:
+            # However it ends: the name is free when its session is over.
+            with suppress(credentials.ReleaseError):
+                await runtime.release_name()
+        try:
+            yield runtime
+        except (ObjectError, SearchError) as error:
+            raise CommandError(f"{error}", exit_code(error.code)) from error
 
 
 async def until_signal(work: Callable[[], Awaitable[object]]) -> ExitCode:
@@ -287,6 +345,8 @@ async def until_signal(work: Callable[[], Awaitable[object]]) -> ExitCode:
     Raises:
         Exception: What the work raises.
     """
+    from actors.resources import bare_error  # noqa: PLC0415 - as above
+
     with bare_error(), trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with trio.open_nursery() as nursery:
 
@@ -307,12 +367,20 @@ REGISTRY: Final = option(
 )
 
 
-def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[explicit-any] # as `group`
+Opener: TypeAlias = Callable[  # type: ignore[explicit-any] # values of fields
+    [str, dict[str, Any], options.OpenTracer], RunTemporary | RunPair
+]
+
+
+def temporary_runtime(  # type: ignore[explicit-any] # as `group`
+    command: str, name_option: str, opener: Opener = runtime_opener
+) -> Any:
     """Declare a parameter as the `RunTemporary` of a command.
 
     Args:
         command: Name of the command, with which made names begin.
         name_option: Name of the option for the name of the runtime.
+        opener: Makes the `RunTemporary`; `pair_opener`: a `RunPair`.
     """
     same = fields(
         RuntimeConfig,
@@ -335,11 +403,11 @@ def temporary_runtime(command: str, name_option: str) -> Any:  # type: ignore[ex
     def make(  # type: ignore[explicit-any] # values of fields
         *,
         same: dict[str, Any] = same,
-        places: Places | None = options.catalogue_option(flag="--catalogue"),
+        places: "Places | None" = options.catalogue_option(flag="--catalogue"),
         trust: Path | None = options.TRUST,
         trace: options.OpenTracer = options.TRACE,
-    ) -> RunTemporary:
+    ) -> RunTemporary | RunPair:
         access = options.catalogue_access(places, trust, f"{same['domain']}.{command}")
-        return runtime_opener(command, {**same, "catalogues": access}, trace)
+        return opener(command, {**same, "catalogues": access}, trace)
 
     return group(make)

@@ -2,7 +2,7 @@
 
 import json
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
 import click
@@ -11,19 +11,21 @@ from actors.cli import options
 from actors.cli.failure import Table, say
 from actors.cli.group import CommandError, ExitCode, echo
 from actors.cli.own_runtime import REGISTRY, RunTemporary, temporary_runtime, until_signal
-from actors.runtime.runtime import Runtime
 from fsm.commands import parameters
 from fsm.registry.discovery import Criteria, FoundEntry, Query
 from specs import errors, jsonvalue
 from specs.addresses.address import canonical
 from specs.limits.discovery import FOUND_AT_ONCE
 
+if TYPE_CHECKING:
+    from actors.runtime.runtime import Runtime
+
 _HEAD: Final = ("STATUS", "NAME", "USER", "RESOURCES", "SCHEMAS", "ADDRESS")
 _NONE: Final = "-"
 
 
 async def _find(
-    criteria: Criteria, registry: str | None, runtime: Runtime, *, is_json: bool
+    criteria: Criteria, registry: str | None, runtime: "Runtime", *, is_json: bool
 ) -> ExitCode:
     """Print all entries that meet the criteria."""
     search = runtime.discoverer.discover(domain=registry, **criteria)
@@ -47,7 +49,7 @@ async def _find(
 
 
 async def _watch(
-    criteria: Criteria, registry: str | None, runtime: Runtime, *, is_json: bool
+    criteria: Criteria, registry: str | None, runtime: "Runtime", *, is_json: bool
 ) -> ExitCode:
     """Print changes until SIGINT or SIGTERM."""
 
@@ -62,7 +64,7 @@ async def _watch(
     return await until_signal(follow)
 
 
-async def _print_record(address: str, attribute: str | None, runtime: Runtime) -> ExitCode:
+async def _print_record(address: str, attribute: str | None, runtime: "Runtime") -> ExitCode:
     """Print the record of one address, or one attribute of it, as JSON."""
     echo(json.dumps(await runtime.discoverer.record(address, attribute)))
     return ExitCode.OK

@@ -1,14 +1,16 @@
 """`python -m actors observe`: follow a data object, its changes as JSON lines."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from actors.cli import options, own_runtime
 from actors.cli.failure import say
 from actors.cli.group import ExitCode
-from actors.hyperties import Caller
-from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument, option
 from specs.addresses.address import canonical
+
+if TYPE_CHECKING:
+    from actors.runtime.runtime import Runtime
 
 
 @options.define_command("observe", has_log=True)
@@ -30,9 +32,8 @@ def command(
     return run(partial(_observe, url, once=once))
 
 
-async def _observe(url: str, runtime: Runtime, *, once: bool) -> ExitCode:
-    caller = Caller()
-    await runtime.deploy("caller", lambda: caller)
+async def _observe(url: str, runtime: "Runtime", *, once: bool) -> ExitCode:
+    caller = await own_runtime.deploy_caller(runtime)
 
     async def follow() -> None:
         async with caller.observe(url) as copy:

@@ -1,17 +1,19 @@
 """`python -m actors release`: give names of runtimes back to a node."""
 
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from actors.cli import options
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.own_runtime import LOGIN, OF_NODE, runtime_opener
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.runtime import Runtime
 from actors.runtime.stubs.credentials import ReleaseError
 from fsm.commands import parameters
 from specs.reply_code import Code
+
+if TYPE_CHECKING:
+    from actors.runtime.runtime import Runtime
 
 _REFUSED: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND})
 
@@ -44,7 +46,7 @@ def command(  # type: ignore[explicit-any] # values of fields
     return runtime_opener("release", own)(partial(_release, names))
 
 
-async def _release(names: tuple[str, ...], runtime: Runtime) -> ExitCode:
+async def _release(names: tuple[str, ...], runtime: "Runtime") -> ExitCode:
     try:
         for name in names:
             await runtime.release_name(name)

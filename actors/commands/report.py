@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING
 
 import click
 
@@ -10,18 +10,16 @@ from actors.cli import options, own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.lines import for_each_line
-from actors.hyperties import Caller
-from actors.runtime.objects.participant import SchemaError
-from actors.runtime.objects.reported_object import ReportedObject
-from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument, option
 from specs.addresses.address import canonical
 from specs.jsonvalue import JsonObject
 
-_MEANINGS: Final = ((SchemaError, ExitCode.USAGE, "correct --value, or the line"),)
+if TYPE_CHECKING:
+    from actors.runtime.objects.reported_object import ReportedObject
+    from actors.runtime.runtime import Runtime
 
 
-@options.define_command("report", has_log=True, meanings=_MEANINGS)
+@options.define_command("report", has_log=True)
 def command(
     *,
     run: own_runtime.RunTemporary = own_runtime.temporary_runtime("report", "runtime_name"),
@@ -48,10 +46,11 @@ def command(
 
 
 async def _report(
-    name: str, schema: str, first: JsonObject, allow: Sequence[str], runtime: Runtime
+    name: str, schema: str, first: JsonObject, allow: Sequence[str], runtime: "Runtime"
 ) -> ExitCode:
-    caller = Caller()
-    await runtime.deploy("caller", lambda: caller)
+    from actors.runtime.objects.participant import SchemaError  # noqa: PLC0415 - slow to import
+
+    caller = await own_runtime.deploy_caller(runtime)
 
     async def report() -> None:
         access = {"allow": tuple(allow)} if allow else {"public": True}
@@ -59,10 +58,13 @@ async def _report(
             say("object", url=reported.url, version=reported.version)
             await for_each_line(partial(_change, reported))
 
-    return await own_runtime.until_signal(report)
+    try:
+        return await own_runtime.until_signal(report)
+    except SchemaError as exc:
+        raise CommandError(f"{exc}; correct --value, or the line", ExitCode.USAGE) from exc
 
 
-async def _change(reported: ReportedObject, line: object) -> None:
+async def _change(reported: "ReportedObject", line: object) -> None:
     """Make the changes of one line.
 
     Raises:

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
@@ -10,14 +10,15 @@ from actors.cli import own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.options import define_command, read_json
-from actors.hyperties import Caller
-from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument, option
 from specs.addresses.address import canonical, scheme_of
 from specs.jsonvalue import Json, one_line
 from specs.limits.protocol import MAX_LIST
 from specs.message import MessageType
 from specs.reply_code import LAST_SUCCESS
+
+if TYPE_CHECKING:
+    from actors.runtime.runtime import Runtime
 
 _USER: Final = frozenset({"user", "user-guid"})
 """Schemes of the addresses of users."""
@@ -70,10 +71,9 @@ def command(
     return run(partial(send, to))
 
 
-async def _send(value: Json, verb: str, path: str, to: str, runtime: Runtime) -> ExitCode:
+async def _send(value: Json, verb: str, path: str, to: str, runtime: "Runtime") -> ExitCode:
     """Send a request, and print the answer."""
-    caller = Caller()
-    await runtime.deploy("caller", lambda: caller)
+    caller = await own_runtime.deploy_caller(runtime)
     answer = await caller.request(to, value, verb, path=path)
     texts = {key: answer.body[key] for key in ("value", "description") if key in answer.body}
     say("answer", code=answer.code, sender=answer.from_, **texts)
@@ -86,11 +86,11 @@ async def _send(value: Json, verb: str, path: str, to: str, runtime: Runtime) ->
 
 
 async def _send_to_user(
-    send: Callable[[str, Runtime], Awaitable[ExitCode]],
+    send: Callable[[str, "Runtime"], Awaitable[ExitCode]],
     user: str,
     name: str,
     registry: str | None,
-    runtime: Runtime,
+    runtime: "Runtime",
 ) -> ExitCode:
     search = runtime.discoverer.discover(user=user, name=name, domain=registry)
     entries = await search.first(MAX_LIST)

@@ -31,7 +31,7 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.store import file, runtime_store
 from fsm.commands.parameters import fields, group, option
 from fsm.limits.shares import MIB, TOTALS, SandboxTotals
-from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from specs import errors, jsonvalue
 from specs.addresses import address
 from specs.addresses.address import CatalogueType, Entry

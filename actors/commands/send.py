@@ -1,17 +1,19 @@
 """`python -m actors send`: send events to a hyperty."""
 
 from functools import partial
+from typing import TYPE_CHECKING
 
 from actors.cli import options, own_runtime
 from actors.cli.failure import say
 from actors.cli.group import CommandError, ExitCode
 from actors.cli.lines import for_each_line
-from actors.hyperties import Caller
-from actors.runtime.runtime import Runtime
 from fsm.commands.parameters import argument
 from specs.addresses.address import canonical
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
+
+if TYPE_CHECKING:
+    from actors.runtime.runtime import Runtime
 
 
 @options.define_command("send", has_log=True)
@@ -29,9 +31,8 @@ def command(
     return run(partial(_send, to, values))
 
 
-async def _send(to: str, values: list[Json] | None, runtime: Runtime) -> ExitCode:
-    caller = Caller()
-    await runtime.deploy("caller", lambda: caller)
+async def _send(to: str, values: list[Json] | None, runtime: "Runtime") -> ExitCode:
+    caller = await own_runtime.deploy_caller(runtime)
     count = 0
 
     async def send(value: Json) -> None:

@@ -53,13 +53,13 @@ from actors.runtime.runtime import Runtime
 from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
-from actors.runtime.stubs.credentials import IdpCredentials
 from actors.runtime.stubs.loader import Loader
+from actors.runtime.stubs.login import IdpCredentials
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
 from actors.runtime.sync.manager import SyncManager
 from actors.runtime.sync.output import SyncOutput
-from fsm.p2p.dialling import NO_LINKS
+from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.links import ResolveConfig
 from specs.bodies.word import StatusValue
 from specs.limits.protocol import DRAIN_TIMEOUT

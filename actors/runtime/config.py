@@ -15,27 +15,28 @@ from actors.kit.arguments import as_domain, as_path_or_none, check_type, type_ch
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
 from actors.policy.store import PolicyConfig
-from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
+from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.discovery.identity_gui import IdentityGui
 from actors.runtime.policy import Judge
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
-from actors.runtime.stubs.stub import LOOPBACK, IceSource
 from fsm.limits.shares import TOTALS, SandboxTotals
-from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from fsm.policy.model import PolicySet
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from specs.addresses.address import canonical, runtime, scheme_of
 from specs.identity import VouchedBy
 from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE, STUB_IDLE_LEAST
 from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
-from transports.webrtc.process import NO_WEBRTC, is_webrtc_installed
+from transports.urls import LOOPBACK
+from transports.webrtc.extra import NO_WEBRTC, is_webrtc_installed
 
 if TYPE_CHECKING:
-    # Signatures are slow to import, and only needed to fetch descriptors.
+    # Signatures and stubs are slow to import, and no option of a command needs them.
     from actors.catalogue.client import CatalogueAccess
     from actors.catalogue.trust_file import Trust
+    from actors.runtime.stubs.stub import IceSource
 
 
 GivenPolicy: TypeAlias = Judge | PolicyConfig | str | PathLike[str] | Iterable[PolicySet]
@@ -197,8 +198,10 @@ class RuntimeConfig:
                 raise StagePlaceError(each.name, each.place)
 
     @property
-    def ice_source(self) -> IceSource:
+    def ice_source(self) -> "IceSource":
         """The source of STUN and TURN servers for data channels."""
+        from actors.runtime.stubs.stub import IceSource  # noqa: PLC0415 - see above
+
         return IceSource(self.ice, self.ice_relay_only, self.clock_offset)
 
     @property

@@ -32,7 +32,7 @@ from actors.runtime.hyperty.hyperty import Hyperty, Lifecycle, Profile
 from actors.runtime.registry.allocation import AllocationError, NotKeptError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.stubs.catalogue import Catalogue, HypertyFound
-from actors.runtime.stubs.credentials import token_for_sandbox
+from actors.runtime.stubs.login import token_for_sandbox
 from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.bus.transactions import OutstandingCore
 from fsm.catalogue.descriptor import Reason

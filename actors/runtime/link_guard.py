@@ -30,7 +30,14 @@ from actors.keys.token import (
     read_verified,
 )
 from actors.runtime.own_identity import OwnIdentity
-from fsm.p2p.dialling import UNSIGNED, Distrusted, Shown, Standing, Vouching, standing_of
+from fsm.p2p.dialling import (
+    UNSIGNED,
+    Distrusted,
+    Shown,
+    Standing,
+    Vouching,
+    standing_of,
+)
 from fsm.p2p.link_end import FIRST
 from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.addresses.address import domain_of, is_below, message_node

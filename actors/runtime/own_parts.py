@@ -22,7 +22,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.discovery.identity_gui import IdentityGuiPart
+from actors.runtime.discovery.identity_gui_part import IdentityGuiPart
 from actors.runtime.discovery.search import Discoverer
 from actors.runtime.runtime import Runtime
 from specs.addresses.address import GLOBAL_REGISTRY, domain_of, runtime_of, scheme_of

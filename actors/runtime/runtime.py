@@ -46,8 +46,8 @@ from actors.runtime.stubs.catalogue import (
     handler_descriptor,
     requester_descriptor,
 )
-from actors.runtime.stubs.credentials import LoginAttempts
 from actors.runtime.stubs.loader import Loader
+from actors.runtime.stubs.login import LoginAttempts
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, Sandboxes
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.manager import SyncManager

@@ -29,7 +29,7 @@ from specs.limits.bus import CONTENTION
 from specs.message import MessageType
 from specs.reply_code import Code
 from transports.link import Kind
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 _AT_ONCE: Final = 16
 _REACHES: Final = {"with traces": 0.85}

@@ -276,7 +276,7 @@ def test_a_node_elsewhere_is_not_dialled_without_tls(name):
     ended = typed("request", "--node", url, "--domain", "a.ex", NOBODY, "1")
 
     assert ended.status == ExitCode.USAGE
-    assert ended.err[0].endswith("; dial wss:, or add --insecure")
+    assert ended.err[0].endswith("; dial wss: or https:, or add --insecure")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from actors.embedding import Runtime, open_runtime
 from actors.hyperties import Caller
 from actors.keys.key_set import read_keys
 from actors.keys.runtime_key import make_runtime_key
-from fsm.p2p.dialling import LinkPolicy, P2pUse, PeerPolicy
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
 from specs.identity import VouchedBy
 from specs.limits.node import SESSION_LIFE
 from tests.support.browser import Browser, needs_chromium
@@ -26,7 +26,7 @@ from tests.web.pages import DOMAIN, Served, open_served_node
 from tests.web.test_browser_links import ASK, ASK_UNTIL_LIVE, DOUBLE, FLAGS, LIVE, own_address
 from tests.web.test_browser_runtime import THUMBPRINT, WhoAsks, close, judged
 from transports.link import Kind
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 pytestmark = [
     pytest.mark.long,

@@ -14,7 +14,7 @@ from actors.hyperties import Echo
 from actors.kit.back_ends.ice import IcePlan, ListedServer
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.quality import ConfiguredServers
-from fsm.p2p.dialling import LinkPolicy, P2pUse, PeerPolicy
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, PeerPolicy
 from tests.actors.runtime.p2p.test_channel_relay import NEEDED, open_turn_server
 from tests.actors.runtime.p2p.test_channel_relay import SECRET as TURN_SECRET
 from tests.support.browser import needs_chromium
@@ -22,7 +22,7 @@ from tests.web.pages import DOMAIN, OPEN, open_served_node
 from tests.web.test_browser_objects import Keeper
 from tests.web.test_browser_runtime import BOTH, close, judged
 from transports.link import Kind
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 

@@ -10,7 +10,6 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -24,20 +23,13 @@ from transports.errors import DialError, LinkError
 from transports.link import ChannelEnd, ChannelTerms, Kind, Link, Upgrade
 from transports.socket_link import StreamLink
 from transports.sockets import open_background
+from transports.webrtc.extra import NO_WEBRTC, is_webrtc_installed
 from transports.webrtc.memory import write_terms
-
-NO_WEBRTC: Final = "links by webrtc need the extra 'webrtc', which is not installed"
-"""The reason in the error when no data channel can be opened, as `aiortc` is not installed."""
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _MAIN: Final = (
     "import sys; sys.path.insert(0, sys.argv[1]); from transports.webrtc.worker import main; main()"
 )
-
-
-def is_webrtc_installed() -> bool:
-    """Return whether the extra `webrtc` is installed."""
-    return find_spec("aiortc") is not None
 
 
 def _wrap(end: socket.socket, kind: Kind, name: str) -> StreamLink:

@@ -31,7 +31,8 @@ from actors.node.connectors.push import PushConfig
 from actors.node.connectors.quality import ConfiguredServers, HttpQualityBroker
 from actors.node.login.provider import Admission, Login, Nobody, ProviderMaker
 from actors.pipe import plan, process
-from actors.runtime.stubs.credentials import CredentialsError, TokenFile, token_for_sandbox
+from actors.runtime.stubs.credentials import CredentialsError, TokenFile
+from actors.runtime.stubs.login import token_for_sandbox
 from fsm.commands.parameters import FOLDER, fields, group, option
 from fsm.limits.rates import Rate
 from fsm.registry.node_rights import Names

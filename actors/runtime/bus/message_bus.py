@@ -30,6 +30,7 @@ from actors.kit.supervision.actor import (
 )
 from actors.kit.trace import Tracer
 from actors.runtime.bus.admission import Admission
+from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor
 from actors.runtime.bus.messages import (
     RECEIVER_FULL,
     Announced,
@@ -43,7 +44,7 @@ from actors.runtime.bus.messages import (
 )
 from actors.runtime.bus.open_requests import OpenRequests
 from actors.runtime.bus.outbound import Outbound
-from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
+from actors.runtime.bus.pipeline import Pipelines
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender
 from actors.runtime.policy import Judge, Refusal

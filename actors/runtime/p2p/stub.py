@@ -28,8 +28,9 @@ from actors.runtime.stubs.wire import StubOptionError
 from fsm.effects import is_p2p_part
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
-from fsm.p2p.dialling import DialPolicy, P2pUse
+from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.link_end import FIRST, HandlerQuota, LinkTerms, Role
+from fsm.p2p.link_policy import P2pUse
 from specs.addresses.address import is_below, runtime_of, status_of
 from specs.bodies.link import Command, Path
 from specs.bodies.object import Invitation, ObjectName

@@ -19,7 +19,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.runtime.hop_trace import HopTrace
-from actors.runtime.stubs import credentials, stub, wire
+from actors.runtime.stubs import credentials, login, stub, wire
 from fsm.effects import deferred
 from fsm.engine import Step
 from fsm.limits.rates import Rate, TokenBuckets
@@ -512,7 +512,7 @@ class NodeStub(Actor[NodeStubMessage], stub.PortHost):
 
     async def _login(self) -> str | credentials.CredentialsError:
         config = self._context.config
-        return await credentials.obtain_token(config.credentials, config.domain)
+        return await login.obtain_token(config.credentials, config.domain)
 
     def _control(
         self, link: NodeLink, method: SessionMethod, token: str | None, challenge: str | None = None

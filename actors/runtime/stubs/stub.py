@@ -47,7 +47,7 @@ from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.effects import PortQueue
 from fsm.engine import Entity, Step
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
-from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.addresses.address import domain_of, quality_broker, runtime_of, status_of
 from specs.bodies.answer import IceServersGiven
 from specs.bodies.session import IceServer, Status
@@ -59,6 +59,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 from transports.link import Kind, Network
+from transports.urls import LOOPBACK
 
 # The servers of STUN and TURN that data channels of a runtime use (CON-04).
 
@@ -115,10 +116,6 @@ if TYPE_CHECKING:
     # Keys are slow to import, and a stub in a sandbox process has none.
     from actors.runtime.link_guard import LinkGuard
     from actors.runtime.own_identity import OwnIdentity
-
-
-LOOPBACK: Final = "127.0.0.1"
-"""Default host on which P2P stubs listen: reachable from this machine only."""
 
 
 @attrs.frozen(slots=True)

@@ -16,7 +16,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.registry.registry import Registry
 from actors.runtime.store.runtime_store import StoreGate
 from fsm.effects import RowChanged, is_p2p_part
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from specs.addresses import address
 from specs.bodies.object import Subscription
 from specs.errors import BadMessageError

@@ -30,7 +30,14 @@ from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.handler_controller import State as Controller
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
 from fsm.machines.p2p_entry import State as Entry
-from fsm.p2p.dialling import UNSIGNED, Believed, ChannelAnswer, DialPolicy, Distrusted, Standing
+from fsm.p2p.dialling import (
+    UNSIGNED,
+    Believed,
+    ChannelAnswer,
+    DialPolicy,
+    Distrusted,
+    Standing,
+)
 from fsm.p2p.link_end import FIRST, LinkEnd, LinkTerms, Loss, Opening, Role
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.links import LinkTable

@@ -21,7 +21,7 @@ from fsm.explore import composition as plan
 from fsm.explore.composition import Condition, Event, Medium, UnsafeError, both_ways
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
-from fsm.p2p.dialling import LinkPolicy, P2pUse
+from fsm.p2p.link_policy import LinkPolicy, P2pUse
 from fsm.registry.resolve.links import ResolveConfig
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.registry.resolve.searches import RoutesPort, StubPlan

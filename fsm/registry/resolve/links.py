@@ -31,10 +31,11 @@ from fsm.engine import Entity, Step
 from fsm.limits.rates import TokenBucket
 from fsm.machines import p2p_entry, resolve_job
 from fsm.machines.p2p_connection import State
-from fsm.p2p.dialling import NO_LINKS, LinkPolicy
 from fsm.p2p.link_end import Role, own_is_smaller
+from fsm.p2p.link_policy import NO_LINKS, LinkPolicy
 from fsm.registry.resolve.address_owners import RecordCache
 from fsm.registry.resolve.searches import RequesterPlan, ResolveJobs, RoutesPort, link_key
+from fsm.registry.resolve.topology import Topology
 from specs.addresses import address
 from specs.bodies.registry import Record
 from specs.errors import BadMessageError, BadUrlError
@@ -43,16 +44,6 @@ from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES
 from specs.trace import Op
 
 # Configuration of the search for routes (C-49, RES-10, PFY-03).
-
-
-class Topology(Enum):
-    """The node to which messages for another domain are sent (C-49)."""
-
-    TRIANGLE = "triangle"
-    """The node of the other domain."""
-
-    TRAPEZOID = "trapezoid"
-    """The node of the runtime's own domain, which forwards them."""
 
 
 @attrs.frozen(slots=True)

@@ -14,13 +14,12 @@ or ends since no link is possible.
 from fsm.effects import Intent, LinkHint
 from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
-from fsm.p2p.dialling import P2pUse, P2pWait
+from fsm.p2p.link_policy import P2pUse, P2pWait
 from fsm.registry.resolve.address_owners import AddressOwners, RecordCache
 from fsm.registry.resolve.links import (
     LinkEntry,
     LinkTable,
     ResolveConfig,
-    Topology,
     plan_of,
     plan_of_hint,
 )
@@ -33,6 +32,7 @@ from fsm.registry.resolve.searches import (
     WaitingAsk,
     link_key,
 )
+from fsm.registry.resolve.topology import Topology
 from specs.addresses.address import (
     domain_of,
     idp_proxy,

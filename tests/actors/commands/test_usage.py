@@ -22,6 +22,23 @@ async def test_help_needs_none_of_what_the_commands_need():
     assert not {"trio", "cattrs", "transitions", "orjson"} & set(reported.stdout.decode().split())
 
 
+@pytest.mark.parametrize(
+    "name", ["bench", "find", "observe", "release", "report", "request", "send", "top"]
+)
+async def test_help_of_a_command_needs_no_runtime(name):
+    """What only its work needs is not imported: signatures, HTTP, files of stores, the runtime."""
+    words = [sys.executable, "-X", "importtime", "-m", "actors", name, "--help"]
+    ended = await trio.run_process(words, cwd=ROOT, capture_stdout=True, capture_stderr=True)
+    imported = {line.rpartition("|")[2].strip() for line in ended.stderr.decode().splitlines()}
+    assert "actors.runtime.config" in imported
+    assert not imported & {
+        "joserfc", "cryptography", "httpcore", "sqlite3", "trio_websocket", "prometheus_client",
+        "cattrs", "actors.runtime.runtime", "actors.runtime.hyperty.hyperty",
+        "actors.runtime.bus.ports", "actors.kit.supervision.supervisor",
+        "fsm.registry.resolve.links", "transports.webrtc.process",
+    }  # fmt: skip
+
+
 def test_the_version_is_reported():
     ended = typed("--version")
     assert ended.status == ExitCode.OK

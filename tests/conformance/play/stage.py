@@ -44,7 +44,7 @@ from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime
 from actors.sandbox.sandbox import open_local_sandbox
 from fsm.registry.node_rights import Observation
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from specs.addresses import address as url
 from specs.bodies.session import TurnServer
 from specs.errors import ProtoflyError

@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.effects import Intent, intent_of
-from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait, PeerPolicy
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait, PeerPolicy
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code

@@ -18,10 +18,10 @@ from actors.policy.engine import Decision, Ruling
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
-from actors.runtime.stubs.credentials import token_for_sandbox
+from actors.runtime.stubs.login import token_for_sandbox
 from actors.sandbox.sandbox import open_local_sandbox
 from actors.testing.chaos.network import ChaosNetwork
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
 from specs.identity import VouchedBy

@@ -16,7 +16,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
 from actors.sandbox.sandbox import open_local_sandbox
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from specs.jsonvalue import Json
 from specs.limits.protocol import STUB_IDLE
 from specs.message import Message

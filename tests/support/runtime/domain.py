@@ -17,11 +17,10 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.policy import Policy
 from actors.runtime.runtime import Runtime
-from actors.runtime.stubs.stub import LOOPBACK
 from fsm.judge.replay import Judgement
 from fsm.judge.trace_line import read_record
 from fsm.judge.verdict import judge
-from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
@@ -31,6 +30,7 @@ from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.link import Network
 from transports.memory import MemoryNetwork
+from transports.urls import LOOPBACK
 
 DOMAIN = "a.example"
 NODE_PLACE = "ws://127.0.0.1:40000"

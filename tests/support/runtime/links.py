@@ -25,7 +25,7 @@ from transports.link import (
 from transports.memory import MemoryNetwork
 from transports.sockets import open_background
 from transports.system import open_system_network
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 PATH = "/link?name=alice%20b"
 """Path and query every test dials where there are any."""

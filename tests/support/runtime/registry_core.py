@@ -3,10 +3,11 @@
 from inspect import signature
 
 from fsm.effects import Intent
-from fsm.p2p.dialling import LinkPolicy, P2pUse
-from fsm.registry.resolve.links import ResolveConfig, Topology
+from fsm.p2p.link_policy import LinkPolicy, P2pUse
+from fsm.registry.resolve.links import ResolveConfig
 from fsm.registry.resolve.resolve import ResolveCore
 from fsm.registry.resolve.searches import RoutesPort
+from fsm.registry.resolve.topology import Topology
 from specs.bodies.registry import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")

@@ -13,9 +13,9 @@ from typing_extensions import override
 from actors.kit.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef, BackgroundTasks, Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
+from actors.runtime.bus.interceptor import Interceptor
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import Origin
-from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.own_sender import OwnSender

@@ -17,7 +17,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.judge.trace_line import read_record
 from fsm.judge.verdict import judge
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from tests.support.command import Serving, call, serving
 from transports.system import open_system_network
 

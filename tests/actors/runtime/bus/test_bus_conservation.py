@@ -7,8 +7,8 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.runtime.bus.interceptor import Interceptor, Objection
 from actors.runtime.bus.messages import Origin
-from actors.runtime.bus.pipeline import Interceptor, Objection
 from fsm.effects import Intent
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id

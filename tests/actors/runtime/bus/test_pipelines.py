@@ -3,8 +3,8 @@
 import pytest
 from typing_extensions import override
 
+from actors.runtime.bus.interceptor import Interceptor, Objection, StagePlaceError
 from actors.runtime.bus.messages import Origin
-from actors.runtime.bus.pipeline import Interceptor, Objection, StagePlaceError
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.policy import Policy
 from specs.message import Message, MessageType

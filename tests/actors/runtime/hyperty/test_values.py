@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 import actors
-from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
 from fsm.sync.value.value import same
 from tests.actors.runtime.hyperty.mirror import BAD, CODES, GOOD, LARGEST, Mirror
 from transports.memory import MemoryNetwork

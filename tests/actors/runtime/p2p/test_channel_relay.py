@@ -18,7 +18,7 @@ from tests.support.ports import free_port
 from tests.support.runtime.channels import CERTIFICATE, HOST, open_shared_network
 from tests.support.runtime.domain import DOMAIN
 from transports.link import ChannelTerms
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 STUB = f"hyperty-runtime://{DOMAIN}/alice/p2prequester/1"
 SECRET = "of the test"  # noqa: S105 - opens nothing else

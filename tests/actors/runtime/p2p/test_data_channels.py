@@ -6,11 +6,11 @@ In memory, data channels are negotiated as real ones are (`transports.webrtc.mem
 import pytest
 import trio
 
-from fsm.p2p.dialling import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, PeerPolicy
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkPolicy, P2pUse, PeerPolicy
 from tests.support.runtime.domain import DOMAIN, DomainOptions, go_live, open_domain
 from transports.link import Kind
 from transports.system import open_system_network
-from transports.webrtc.process import is_webrtc_installed
+from transports.webrtc.extra import is_webrtc_installed
 
 needs_webrtc = pytest.mark.skipif(
     not is_webrtc_installed(), reason="the extra 'webrtc' is not installed"

@@ -11,7 +11,7 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.runtime.p2p.handshake import dial_candidate, open_candidates, welcome, write_behind
 from actors.runtime.p2p.link import P2PLink
-from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
+from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.transfer import Behind
 from specs.errors import BadMessageError
@@ -24,6 +24,7 @@ from tests.support.trace.memory import MemoryTracer
 from transports.codec import encode
 from transports.link import Kind
 from transports.memory import FRAMES_IN_FLIGHT, MemoryNetwork
+from transports.urls import LOOPBACK
 
 PQ, PC = "hyperty-runtime://a.ex/ra/p2prequester/1", "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
 KINDS = (Kind.UNIX, Kind.WEBSOCKET, Kind.TCP)

@@ -6,7 +6,7 @@ import trio
 import trio.lowlevel
 import trio.testing
 
-from actors.runtime.bus.pipeline import Interceptor
+from actors.runtime.bus.interceptor import Interceptor
 from fsm.judge.trace_line import Verdict
 from specs.message import Message
 from specs.reply_code import DropReason

@@ -13,7 +13,7 @@ from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registrations import RuntimeStatus
 from actors.runtime.registry.registry import Registry
 from actors.runtime.stubs.catalogue import StubKind
-from fsm.p2p.dialling import WHENEVER_POSSIBLE
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE
 from fsm.registry.changes import ChangesPort
 from fsm.registry.resolve.links import ResolveConfig
 from fsm.registry.resolve.searches import RoutesPort

@@ -2,7 +2,7 @@
 
 import trio
 
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from tests.support.runtime.abroad import DomainOptions, open_two
 
 IDLE = 20.0

@@ -18,9 +18,9 @@ from actors.runtime.stubs.credentials import (
     Credentials,
     SessionError,
     TokenFile,
-    obtain_token,
     token_credentials,
 )
+from actors.runtime.stubs.login import obtain_token
 from actors.runtime.stubs.token_sources import TokenCommand
 from specs.limits.node import TOKEN_CHARS
 from specs.limits.protocol import RETRY_COOL_DOWN

@@ -12,7 +12,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.registry.resolve.links import Topology
+from fsm.registry.resolve.topology import Topology
 from tests.support.runtime.abroad import Shy
 from tests.support.runtime.domain import counted_bytes
 from tests.support.trace.memory import MemoryTracer

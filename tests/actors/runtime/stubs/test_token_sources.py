@@ -13,7 +13,8 @@ import pytest
 import trio
 
 import actors
-from actors.runtime.stubs.credentials import CredentialsError, obtain_token
+from actors.runtime.stubs.credentials import CredentialsError
+from actors.runtime.stubs.login import obtain_token
 from actors.runtime.stubs.token_sources import OAuthCredentials, TokenCommand
 from specs.reply_code import Code
 from tests.support.node.http_server import Said, open_http_server

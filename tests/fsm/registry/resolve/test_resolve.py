@@ -1,8 +1,8 @@
 """How the registry finds ways by nodes (RES-01..15, I-R1..I-R10)."""
 
-from fsm.p2p.dialling import P2pUse
-from fsm.registry.resolve.links import Topology
+from fsm.p2p.link_policy import P2pUse
 from fsm.registry.resolve.searches import NodePlan
+from fsm.registry.resolve.topology import Topology
 from specs.limits.protocol import RETRY_COOL_DOWN
 from tests.support.runtime.registry_core import (
     HB,

@@ -3,7 +3,7 @@
 import trio
 
 from fsm.judge.trace_line import Verdict
-from fsm.p2p.dialling import LinkPolicy, P2pUse, P2pWait
+from fsm.p2p.link_policy import LinkPolicy, P2pUse, P2pWait
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import MessageType
 from specs.trace import Op

@@ -4,7 +4,8 @@ import pytest
 
 from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort
-from actors.runtime.stubs.credentials import CredentialsError, IdpCredentials
+from actors.runtime.stubs.credentials import CredentialsError
+from actors.runtime.stubs.login import IdpCredentials
 from specs.message import refuse, reply_to
 from tests.support.node.issuer import ALICE
 
