@@ -453,7 +453,11 @@ class Scenario:
         """Return the address that a place means; None if nothing says which."""
         word = place.note if place.root == SANDBOX else place.root
         written = str(expanded(word))
-        return written if "://" in written else self._named.get(word.lower())
+        if "://" in written:
+            return written
+        head, slash, rest = word.partition("/")
+        named = self._named.get(head.lower())
+        return None if named is None else named + slash + rest
 
     def name_of(self, address: str) -> str:
         """Return the name by which places call an address."""
