@@ -1,7 +1,7 @@
 """Draw the SVG pictures of the report: plots of statistics, histories of violations, processes.
 
-A plot contains no text of a trace: names are in the legend, which is HTML. A picture is as wide as
-a telephone, and grows with the page up to a limit.
+A plot contains no text of a trace: names are in the legend, which is HTML. Each picture is drawn
+twice, for telephones and for wider pages; the style sheet shows one of them, as wide as the page.
 """
 
 import re
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from html import escape
 from io import StringIO
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pyspark.sql import Row
 
@@ -29,7 +29,13 @@ SERIES: Final = 6
 _INK: Final = "#010101"
 _COLOURS: Final = tuple(f"#0202{number:02x}" for number in range(1, SERIES + 1))
 _DASHES: Final = ("-", "--", ":", "-.", (0, (8, 2)), (0, (3, 1, 1, 1, 1, 1)))
-_WIDTH: Final = 3.48
+_Draw: TypeAlias = Callable[["Axes", str], None]
+"""Draws the content of a plot for a size."""
+
+_INCH: Final = 100
+_SIZES: Final = {"narrow": 348, "wide": 720}
+"""Widths for which pictures are drawn, by the class in the style sheet that shows them."""
+
 _DWELLS: Final = 16
 _MILLI: Final = 1000
 _NO_DATA: Final = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -53,7 +59,7 @@ def rate_plot(hops: Sequence[Hop]) -> str:
     """
     longest = hops[0].seconds * len(hops[0].counts)
 
-    def draw(axes: "Axes") -> None:
+    def draw(axes: "Axes", _size: str) -> None:
         for at, hop in enumerate(hops[:SERIES]):
             times = [hop.seconds * number for number in range(len(hop.counts) + 1)]
             rates = [count / hop.seconds for count in hop.counts]
@@ -74,13 +80,13 @@ def latency_plot(latencies: Mapping[Way, Latency]) -> str:
         latencies: Latencies of at least one route.
     """
 
-    def draw(axes: "Axes") -> None:
+    def draw(axes: "Axes", _size: str) -> None:
         for at, latency in enumerate(latencies.values()):
             times = [max(seconds * _MILLI, 1e-3) for seconds in latency.quantiles]
             shares = [100 * share for share in QUANTILES]
             axes.plot(times, shares, color=_COLOURS[at], linestyle=_DASHES[at])
         _decades(axes)
-        axes.set_xlabel("milliseconds, each line ten times the one before")
+        axes.set_xlabel("ms (log scale)")
         axes.set_ylabel("% of requests answered")
         axes.set_ylim(0, 100)
 
@@ -102,18 +108,20 @@ def dwell_plot(machines: Sequence[MachineUse]) -> str:
     most = sorted(stays, key=lambda stay: -stay[1].stays)[:_DWELLS]
     most.sort(key=lambda stay: stay[1].median)
 
-    def draw(axes: "Axes") -> None:
+    def draw(axes: "Axes", size: str) -> None:
+        labels = [name for name, _ in most] if size == "wide" else []
         for at, (name, dwell) in enumerate(most):
             median, p95, longest = (
-                max(each, 1e-6) for each in (dwell.median, dwell.p95, dwell.longest)
+                max(each * _MILLI, 1e-3) for each in (dwell.median, dwell.p95, dwell.longest)
             )
             axes.plot([median, longest], [at, at], color=_COLOURS[0], linewidth=1)
             axes.plot([median, p95], [at, at], color=_COLOURS[0], linewidth=4)
             axes.plot([median], [at], color=_COLOURS[1], marker="o", markersize=5)
-            axes.text(0, at + 0.22, name, transform=axes.get_yaxis_transform(), fontsize=8)
+            if not labels:
+                axes.text(0.01, at + 0.28, name, transform=axes.get_yaxis_transform(), fontsize=8)
         _decades(axes)
-        axes.set_xlabel("seconds, each line ten times the one before")
-        axes.set_yticks([])
+        axes.set_xlabel("ms (log scale)")
+        axes.set_yticks(range(len(labels)), labels)
         axes.set_ylim(-0.6, len(most))
 
     medians = (f"{name}: median {duration(dwell.median)}" for name, dwell in most)
@@ -157,19 +165,29 @@ def _style() -> AbstractContextManager[None]:
     )
 
 
-def _plot(prefix: str, text: tuple[str, str], height: float, draw: Callable[["Axes"], None]) -> str:
-    """Return an `<svg>` element whose ids begin with `prefix`."""
+def _plot(name: str, text: tuple[str, str], height: float, draw: _Draw) -> str:
+    """Return an `<svg>` element for each size; their ids begin with `name`."""
+    return _in_sizes(lambda size, width: _draw_plot(name, text, (size, width, height), draw))
+
+
+def _in_sizes(draw: Callable[[str, int], str]) -> str:
+    return "".join(draw(size, width) for size, width in _SIZES.items())
+
+
+def _draw_plot(name: str, text: tuple[str, str], form: tuple[str, int, float], draw: _Draw) -> str:
     # It takes a second to import: only reports need it.
     from matplotlib.backends.backend_svg import FigureCanvasSVG  # noqa: PLC0415
     from matplotlib.figure import Figure  # noqa: PLC0415
 
+    size, width, height = form
+    prefix = f"{name}-{size}"
     with _style():
-        figure = Figure(figsize=(_WIDTH, height), layout="constrained")
+        figure = Figure(figsize=(width / _INCH, height), layout="constrained")
         FigureCanvasSVG(figure)
         figure.patch.set_visible(False)
         axes = figure.add_subplot()
         axes.patch.set_visible(False)
-        draw(axes)
+        draw(axes, size)
         file = StringIO()
         figure.savefig(file, format="svg", metadata=_NO_DATA)
     drawn = file.getvalue()
@@ -179,14 +197,14 @@ def _plot(prefix: str, text: tuple[str, str], height: float, draw: Callable[["Ax
     title, what = text
     end = drawn.index(">")
     labels = f'role="img" aria-labelledby="{prefix}-title {prefix}-what"'
-    size = re.sub(r'\b(?:width|height)="[^"]*" ?', "", drawn[4:end])
+    box = re.sub(r'\b(?:width|height)="[^"]*" ?', "", drawn[4:end])
     return (
-        f'<svg class="plot" {labels}{size}>\n<title id="{prefix}-title">{_text(title)}</title>\n'
+        f'<svg class="plot {size}" {labels}{box}>\n'
+        f'<title id="{prefix}-title">{_text(title)}</title>\n'
         f'<desc id="{prefix}-what">{_text(what)}</desc>{drawn[end + 1 :]}'
     )
 
 
-_LANES_WIDTH: Final = 348
 _ROW: Final = 34
 _TOP: Final = 24
 _SIDE: Final = 14
@@ -206,26 +224,30 @@ def sequence(story: Sequence[Row], name: str) -> str:
         story: The records, oldest first; at least one.
         name: Title of the drawing, for screen readers.
     """
+    return _in_sizes(lambda size, width: _draw_sequence(story, name, size, width))
+
+
+def _draw_sequence(story: Sequence[Row], name: str, size: str, width: int) -> str:
     lanes = words.lanes(story)
     height = _TOP + _ROW * len(story) + 8
-    parts = [_lifeline(at, _x(at, lanes), height) for at in lanes.values()]
+    parts = [_lifeline(at, _x(at, lanes, width), height) for at in lanes.values()]
     before = story[0]
     for at, event in enumerate(story):
         along = (
-            _x(lanes[before.node, before.actor], lanes),
-            _x(lanes[event.node, event.actor], lanes),
+            _x(lanes[before.node, before.actor], lanes, width),
+            _x(lanes[event.node, event.actor], lanes, width),
         )
         kind = "broken" if at == len(story) - 1 else "told"
-        parts.append(_event(event, along, _TOP + _ROW * at + 26, kind))
+        parts.append(_event(event, along, _TOP + _ROW * at + 26, kind, width))
         before = event
     return (
-        f'<svg class="sequence" role="img" viewBox="0 0 {_LANES_WIDTH} {height}" '
+        f'<svg class="sequence {size}" role="img" viewBox="0 0 {width} {height}" '
         f'xmlns="http://www.w3.org/2000/svg"><title>{_text(name)}</title>{"".join(parts)}</svg>\n'
     )
 
 
-def _x(lane: int, lanes: _Lanes) -> int:
-    return _SIDE + (_LANES_WIDTH - 2 * _SIDE) * lane // max(len(lanes) - 1, 1)
+def _x(lane: int, lanes: _Lanes, width: int) -> int:
+    return _SIDE + (width - 2 * _SIDE) * lane // max(len(lanes) - 1, 1)
 
 
 def _short(text: str, room: int) -> str:
@@ -240,15 +262,15 @@ def _lifeline(lane: int, x: int, height: int) -> str:
     )
 
 
-def _event(event: Row, along: tuple[int, int], y: int, kind: str) -> str:
+def _event(event: Row, along: tuple[int, int], y: int, kind: str, width: int) -> str:
     """Return an arrow from the previous record, and a dot on the lifeline of the component."""
     start, end = along
     arrow = ""
     if start != end:
         back = end - 10 if end > start else end + 10
         arrow = f'<path d="M{start} {y}H{end}M{back} {y - 4}L{end} {y}L{back} {y + 4}"/>'
-    room = max(end, _LANES_WIDTH - end) - 7
-    anchored = ("start", end + 7) if end <= _LANES_WIDTH / 2 else ("end", end - 7)
+    room = max(end, width - end) - 7
+    anchored = ("start", end + 7) if end <= width / 2 else ("end", end - 7)
     return (
         f'<g class="{kind}">{arrow}<circle cx="{end}" cy="{y}" r="4"/>'
         f'<text text-anchor="{anchored[0]}" x="{anchored[1]}" y="{y - 6}">'
@@ -263,21 +285,25 @@ def timeline(processes: Sequence[Row], holes: Sequence[Row]) -> str:
         processes: At least one.
         holes: The gaps.
     """
+    return _in_sizes(lambda size, width: _draw_timeline(processes, holes, size, width))
+
+
+def _draw_timeline(processes: Sequence[Row], holes: Sequence[Row], size: str, width: int) -> str:
     began = min(process.began for process in processes)
-    scale = (_LANES_WIDTH - 8) / max(max(process.ended for process in processes) - began, 1e-9)
+    scale = (width - 8) / max(max(process.ended for process in processes) - began, 1e-9)
     height = _BAR * len(processes) + 8
     bars = []
     for at, process in enumerate(processes):
         own_holes = [hole for hole in holes if (hole.run, hole.node) == (process.run, process.node)]
-        bars.append(_bar(process, own_holes, (began, scale), _BAR * at))
+        bars.append(_bar(process, own_holes, (began, scale), _BAR * at, width))
     name = "When each process wrote records, and where records are missing"
     return (
-        f'<svg class="timeline" role="img" viewBox="0 0 {_LANES_WIDTH} {height}" '
+        f'<svg class="timeline {size}" role="img" viewBox="0 0 {width} {height}" '
         f'xmlns="http://www.w3.org/2000/svg"><title>{name}</title>{"".join(bars)}</svg>\n'
     )
 
 
-def _bar(process: Row, holes: Sequence[Row], axis: tuple[float, float], y: int) -> str:
+def _bar(process: Row, holes: Sequence[Row], axis: tuple[float, float], y: int, width: int) -> str:
     began, _ = axis
     span = f"{duration(process.began - began)} to {duration(process.ended - began)}"
     told = f"{process.node}: {span}, {process.records:,} records"
@@ -288,7 +314,7 @@ def _bar(process: Row, holes: Sequence[Row], axis: tuple[float, float], y: int) 
     )
     return (
         f"<g><title>{_text(f'{told}, run {process.run}')}</title>"
-        f'<text x="4" y="{y + 14}">{_text(_short(told, _LANES_WIDTH))}</text>'
+        f'<text x="4" y="{y + 14}">{_text(_short(told, width))}</text>'
         f"{_stretch(process.began, process.ended, axis, (y + 22, 10))}</g>{gaps}"
     )
 

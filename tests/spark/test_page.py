@@ -191,8 +191,9 @@ def test_plots_are_the_same_each_time_and_take_the_colours_of_the_page():
         assert not re.search("#[0-9a-f]{6}|<metadata|<style|font-family", plot)
         assert re.search(r"var\(--series-[1-6]\)", plot)
         assert "currentColor" in plot
-        assert re.match(r'<svg class="plot" role="img" aria-labelledby="(\S+) (\S+)"', plot)
-        assert plot.count("<desc") == plot.count("<title") == 1
+        form = r'<svg class="plot (\w+)" role="img" aria-labelledby="\S+ \S+"'
+        assert re.findall(form, plot) == ["narrow", "wide"]
+        assert plot.count("<desc") == plot.count("<title") == 2
 
 
 # ---- colours

@@ -92,8 +92,9 @@ def test_there_is_a_drawing_per_machine_and_every_violation_as_parquet(outcome):
 
 def test_the_page_shows_names_as_text_and_draws_what_was_used(page):
     assert "<bob>" not in page
-    # The timeline, the stories of two violations, and the use of the machine.
-    assert page.count("<svg") == 4
+    # The timeline and the stories of two violations, each in two sizes; the use of the machine.
+    assert page.count("<svg") == 7
+    assert page.count(' narrow"') == page.count(' wide"') == 3
     assert page.count("<svg") == page.count('role="img"')
 
 
@@ -121,7 +122,8 @@ def test_every_entry_of_the_contents_leads_to_a_section(page):
 def test_each_violation_has_its_history_with_the_violating_record_last(page):
     assert "Records before the violation of ends_at_rest" in page
     assert "Records before the violation 2 of ends_at_rest" in page
-    assert page.count('<g class="broken">') == 2
+    # Each in two sizes.
+    assert page.count('<g class="broken">') == 4
 
 
 def test_the_page_says_how_many_violations_it_does_not_draw_and_where_they_are(page):

@@ -18,6 +18,9 @@ const NOT_PLAYED = {};
 const LINES = ["scenarios", "new-scenarios"].flatMap((name) =>
   readFileSync(new URL(`../fixtures/${name}.jsonl`, import.meta.url), "utf8").trim().split("\n").map((line) => JSON.parse(line)));
 const NAMES = [...new Set(LINES.map(({ sc }) => sc))];
+/** Fields of lines that name a place: a macro, a name, the last part of an address, or `MN.a`. */
+const PLACES = ["in", "by", "of", "object", "hyperty", "between", "asking", "asked", "allowed", "observers"];
+const MORE_PLACES = { link: ["from", "to"], forge: ["from", "to"], denial: ["at"] };
 /** What is said while links come about: no step shows it. */
 const OWN_WORDS = "own words";
 
@@ -62,6 +65,17 @@ class Play {
     this.lines = LINES.filter(({ sc }) => sc === name).map((line) => this.#written(line));
     this.steps = this.lines.filter(({ k }) => k);
     this.score = new Score(this.world, this.lines);
+    for (const line of this.lines) if (!line.k) this.#resolve(line);
+  }
+
+  /** Replace the names of places in a line by addresses. */
+  #resolve(line) {
+    const nodes = new Map(this.given("node").map(({ domain }) => [`MN.${domain.split(".")[0]}`, `domain://msg-node.${domain}`]));
+    const address = (place) => nodes.get(place) ?? (place.includes("://") ? place : this.score.address(place));
+    for (const field of [...PLACES, ...(MORE_PLACES[line.given ?? line.do] ?? [])]) {
+      if (Array.isArray(line[field])) line[field] = line[field].map(address);
+      else if (typeof line[field] === "string") line[field] = address(line[field]);
+    }
   }
 
   #written(line) {
@@ -81,7 +95,7 @@ class Play {
     world.homes = new Map([...running, ...this.lines.filter((one) => one.do === "deploy")].map((one) => [one.is, one.in]));
     this.#nameAddresses();
     for (const { at, ...denial } of this.given("denial")) {
-      if (expanded(at).startsWith("domain:")) world.denials.push(denial);
+      if (at.startsWith("domain:")) world.denials.push(denial);
     }
     for (const node of this.given("node")) this.#serve(node);
     const begins = this.given("beginning").map(({ before }) => before);
@@ -127,7 +141,7 @@ class Play {
   }
 
   #policy(runtime) {
-    const denials = this.given("denial").filter(({ at }) => expanded(at) === runtime);
+    const denials = this.given("denial").filter(({ at }) => at === runtime);
     if (!denials.length) return undefined;
     return ({ type, from, to }) => denials.find((one) => one.type === type && one.from === from && one.to === to)?.why ?? null;
   }

@@ -674,7 +674,7 @@ def _departure(own: str) -> Event:
 
 
 def _hyperty(own: str) -> str:
-    return f"hyperty://{own}.ex/asking"
+    return f"H{own.upper()}"
 
 
 def _participant_lines(runtimes: Sequence[str]) -> Iterator[JsonObject]:

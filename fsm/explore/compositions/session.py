@@ -382,7 +382,7 @@ def _wire(_: str, message: Call) -> plan.Wire | None:
             return None
 
 
-_CUT: Final[JsonObject] = {"fault": "link cut", "between": [_R, "domain://msg-node.a.ex"]}
+_CUT: Final[JsonObject] = {"fault": "link cut", "between": ["RA", "MN.a"]}
 
 
 def _is_dialling(stub: Stub) -> bool:
@@ -454,7 +454,7 @@ SESSION: Final = plan.Composition(
     given=(
         {"given": "node", "domain": "a.ex"},
         {"given": "runtime", "is": _R},
-        {"given": "hyperty", "is": _ADDRESS, "in": _R, "answers": True},
+        {"given": "hyperty", "is": _ADDRESS, "in": "RA", "answers": True},
         {"given": "beginning", "before": "boot"},
     ),
 )

@@ -4,6 +4,7 @@ FILE contains JSON Lines as docs/scenarios.md describes them. Nodes and runtimes
 memory under a virtual clock. Prints for each scenario that it passed, or the first step that
 differs, with what was expected and what was seen. Exits with 0 if all passed, with 1 if one
 differs, with 2 if a file cannot be read or contains an unknown word.
+`python -m tests.conformance.record` makes such a file from the trace of a run.
 """
 
 import sys
@@ -14,24 +15,34 @@ import trio
 import trio.testing
 
 from tests.conformance.play.player import play
+from tests.conformance.play.route import Observer
 from tests.conformance.play.script import Scenario, ScriptError, read_script
+from tests.conformance.play.traces import write_traces
 
 
 @click.command(help=__doc__)
 @click.argument("files", nargs=-1, required=True, type=Path)
 @click.option("--scenario", "names", multiple=True, help="Play only this scenario; repeatable.")
-def main(files: tuple[Path, ...], names: tuple[str, ...]) -> None:
+@click.option("--trace", type=click.Path(path_type=Path), help="Write traces to this directory.")
+def main(files: tuple[Path, ...], names: tuple[str, ...], trace: Path | None) -> None:
     try:
         scenarios = [scenario for file in files for scenario in read_script(file)]
     except ScriptError as error:
         raise click.UsageError(str(error)) from error
-    passed = [_passes(one) for one in scenarios if not names or one.name in names]
+    passed = [passes(one, trace) for one in scenarios if not names or one.name in names]
     sys.exit(not all(passed))
 
 
-def _passes(scenario: Scenario) -> bool:
-    clock = trio.testing.MockClock(autojump_threshold=0)
-    difference = trio.run(play, scenario, clock=clock)
+def passes(scenario: Scenario, trace: Path | None = None) -> bool:
+    """Play a scenario; print how it went and return whether it passed.
+
+    Args:
+        trace: Directory for the traces of its processes.
+    """
+    clock, observer = trio.testing.MockClock(autojump_threshold=0), Observer()
+    difference = trio.run(play, scenario, observer, clock=clock)
+    if trace is not None:
+        write_traces(observer, trace, scenario.name)
     if difference is None:
         click.echo(f"{scenario.name} passed, {len(scenario.steps)} steps")
         return True

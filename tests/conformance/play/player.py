@@ -34,9 +34,13 @@ class Acts(Protocol):
         """Do all that is to be done before a step is looked for."""
 
 
-async def play(scenario: Scenario) -> Difference | None:
-    """Play a scenario on a stage of its own, under a clock that jumps; None: it passes."""
-    return await survive(partial(_play, scenario))
+async def play(scenario: Scenario, observer: Observer | None = None) -> Difference | None:
+    """Play a scenario on a stage of its own, under a clock that jumps; None: it passes.
+
+    Args:
+        observer: Collects what is seen.
+    """
+    return await survive(partial(_play, scenario, observer or Observer()))
 
 
 async def survive(work: Callable[[], Awaitable[Difference | None]]) -> Difference | None:
@@ -59,8 +63,8 @@ def _texts(group: BaseExceptionGroup[ProtoflyError]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(texts))
 
 
-async def _play(scenario: Scenario) -> Difference | None:
-    observer, names = Observer(), Names()
+async def _play(scenario: Scenario, observer: Observer) -> Difference | None:
+    names = Names()
     async with open_stage(scenario, observer, names) as stage:
         return await perform(stage, Score(scenario, observer, names))
 

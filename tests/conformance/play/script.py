@@ -191,14 +191,14 @@ def _key(value: str | list[str]) -> tuple[str, ...]:
     return tuple(str(expanded(part)) for part in parts)
 
 
-def _pair(ends: tuple[str, ...]) -> tuple[str, ...]:
-    if len(ends) != len(("one", "other")):
+def _places(texts: tuple[str, ...]) -> tuple[Place, ...]:
+    return tuple(map(read_place, texts))
+
+
+def _pair(texts: tuple[str, ...]) -> tuple[Place, ...]:
+    if len(texts) != len(("one", "other")):
         raise ValueError("it must name two")
-    return tuple(map(urls.canonical, ends))
-
-
-def _addresses(texts: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(map(urls.canonical, texts))
+    return _places(texts)
 
 
 def _same(value: object) -> object:
@@ -216,8 +216,8 @@ _KINDS: Final[Mapping[str, tuple[object, Callable]]] = {
     "objects": (tuple[dict[str, object], ...], _same),
     "any": (object, _same),
     "address": (str, _address),
-    "given": (str, _address),
-    "given+": (tuple[str, ...], _addresses),
+    "given": (str, read_place),
+    "given+": (tuple[str, ...], _places),
     "ends": (tuple[str, ...], _pair),
     "hop": (str, read_hop),
     "place": (str, read_place),
@@ -231,7 +231,7 @@ _KINDS: Final[Mapping[str, tuple[object, Callable]]] = {
     "op": (Literal["add", "del", "upd"], _same),
     "decision": (Literal["permit", "deny"], _same),
 }
-"""The types of fields, and what is read further; `given` names something that is given."""
+"""The types of fields, and what is read further; `given` is the place of something given."""
 
 _MESSAGE_MARKS: Final = (
     "drop?:drop doubled?:flag p2p?:text deliver_to?:texts event?:flag dup?:flag synthetic?:flag "
@@ -257,7 +257,7 @@ WORDS: Final = {
         "answer": "by:given",
         "change": "by:given",
         "publish": "object:given",
-        "order": "by:address",
+        "order": "by:place",
         "ask": "by:given of:given",
         "observe": "by:given object:given",
         "watch": "in:given hyperty:given",
@@ -287,8 +287,14 @@ WORDS: Final = {
 }
 """The words of each kind of line, with the fields of each; `?`: the field may be absent."""
 
-_UNEXPANDED: Final = frozenset({"hop", "at", "p2p", "machine", "table"})
-"""Fields of steps in which macros stay as they are."""
+_GIVEN: Final = frozenset({"given", "given+", "ends"})
+"""Types of fields that name what is given, by its place."""
+
+_PLACES: Final = _GIVEN | {"hop", "place"}
+"""Types of fields that name places."""
+
+_UNEXPANDED: Final = frozenset({"p2p", "machine", "table"})
+"""Fields of steps in which macros stay as they are, beside those that name places."""
 
 
 def fields_of(kind: str, word: str) -> dict[str, tuple[bool, str]]:
@@ -350,8 +356,9 @@ def _read_line(number: int, line: dict[str, Json]) -> Line:
     for name, value in line.items():
         if not name.endswith("_"):
             _known(name, forms, f"unknown field {name}: end the name of a remark with _")
-            whole = value if kind == "k" and name in _UNEXPANDED else expanded(value)
-            fields[name] = _read_field(name, forms[name][1], whole)
+            type_ = forms[name][1]
+            is_whole = type_ in _PLACES or (kind == "k" and name in _UNEXPANDED)
+            fields[name] = _read_field(name, type_, value if is_whole else expanded(value))
     for name, (is_optional, _) in forms.items():
         if name not in fields and not is_optional:
             raise ValueError(f"{name} is missing")
@@ -388,9 +395,9 @@ _LISTENERS: Final = {"alloc": "address-allocation", "registry": "registry", "sm"
 class Scenario:
     """A scenario; what is done before a step is kept by the step's number.
 
-    A place is named by a macro, by an alias, or by the last part of an address that is given, in
-    any case; `MN.b` is the node of the domain whose first word is b; `sandbox(HA)` is the sandbox
-    of HA. All addresses returned are the scenario's.
+    A place has one name: an alias, `MN.b` for the node of the domain whose first word is b, a
+    macro, or the last part of an address that is given; `sandbox(HA)` is the sandbox of HA. All
+    addresses returned are the scenario's.
     """
 
     name: str
@@ -446,7 +453,27 @@ class Scenario:
         """Return the address that a place means; None if nothing says which."""
         word = place.note if place.root == SANDBOX else place.root
         written = str(expanded(word))
-        return written if "://" in written else self._named.get(word.lower())
+        if "://" in written:
+            return written
+        head, slash, rest = word.partition("/")
+        named = self._named.get(head.lower())
+        return None if named is None else named + slash + rest
+
+    def name_of(self, address: str) -> str:
+        """Return the name by which places call an address."""
+        aliases = {one.for_: one.is_ for one in self.all("name")}
+        nodes = {urls.message_node(one.domain): one.domain for one in self.all("node")}
+        macros = {url: name for name, url in MACROS.items()}
+        if address in aliases:
+            return aliases[address]
+        if address in nodes:
+            return f"MN.{nodes[address].partition('.')[0]}"
+        if address in macros:
+            return macros[address]
+        above, _, last = address.rpartition("/")
+        if self._named.get(last.lower()) == address:
+            return last
+        return address if above.endswith("/") else f"{self.name_of(above)}/{last}"
 
     def process(self, place: Place) -> str | None:
         """Return the runtime or node that a place is in; None if nothing says it."""
@@ -480,6 +507,30 @@ class Scenario:
 
     # ---- checks
 
+    def resolve(self, line: Line) -> Line:
+        """Return a line whose fields have addresses for the places of what is given."""
+        fields = dict(line.fields)
+        for name, (_, type_) in fields_of(line.kind, line.word).items():
+            value = fields.get(name)
+            if type_ in _GIVEN and value is not None:
+                is_one = isinstance(value, Place)
+                urls_ = tuple(map(self._resolve, (value,) if is_one else value))
+                fields[name] = urls_[0] if is_one else urls_
+        return attrs.evolve(line, fields=fields)
+
+    def _resolve(self, place: Place) -> str:
+        """Return the address of a place; refuse another name than its own."""
+        address = self.address(place)
+        if address is None:
+            what = f"nothing given is called {place.root!r}"
+            _known(place.root, (*MACROS, *self._named), what)
+        written = place.note if place.root == SANDBOX else place.root
+        head = written if "://" in written else written.partition("/")[0]
+        name = self.name_of(address[: len(address) - len(written) + len(head)])
+        if head.lower() != name.lower():
+            raise ValueError(f"{head!r} is not the name of this place: write {name!r}")
+        return address
+
     def check(self, line: Line) -> None:
         """Refuse a line that names what is not there."""
         if line.kind != "k":
@@ -489,18 +540,17 @@ class Scenario:
         elif line.word == "fault" and not self.breaks(line):
             raise ValueError(f"nothing breaks at step {line.n}: write a fault before it")
         places = [place for group in line.hop.stations for place in group] if line.hop else []
-        places += [line.at] if line.kind == "k" and line.at else []
+        places += [one for one in (line.at, line.by) if isinstance(one, Place)]
         for place in places:
-            if place != GAP and self.address(place) is None:
-                what = f"nothing given is called {place.root!r}"
-                _known(place.root, (*MACROS, *self._named), what)
+            if place != GAP:
+                self._resolve(place)
 
     def _check_references(self, line: Line) -> None:
         known = [one.is_ for one in (*self.all("runtime"), *self.hyperties, *self.all("object"))]
         domains = [one.domain for one in self.all("node")]
         known += map(urls.message_node, domains)
         for name, (_, type_) in fields_of(line.kind, line.word).items():
-            value = line.fields.get(name) if type_ in {"given", "given+", "ends"} else None
+            value = line.fields.get(name) if type_ in _GIVEN else None
             for one in value if isinstance(value, tuple) else [value] if value else []:
                 _known(one, known, f"{name}: {one} is not given")
         if line.word == "runtime":
@@ -534,8 +584,22 @@ def read_script_lines(file: str, lines: Iterable[bytes]) -> tuple[Scenario, ...]
     return tuple(_scenario(file, name, said) for name, said in found.items())
 
 
+def _resolve_lines(file: str, name: str, lines: list[Line]) -> list[Line]:
+    """Return lines with addresses for the places of what is given."""
+    given = tuple(one for one in lines if one.kind == "given")
+    acts = tuple(one for one in lines if one.kind == "do")
+    scenario, resolved = Scenario(name, given, (), {0: acts}), []
+    for line in lines:
+        try:
+            resolved.append(scenario.resolve(line))
+        except ValueError as error:
+            raise ScriptError(file, line.place, str(error)) from error
+    return resolved
+
+
 def _scenario(file: str, name: str, lines: list[Line]) -> Scenario:
     """Put the lines of a scenario together."""
+    lines = _resolve_lines(file, name, lines)
     given, steps, actions, waiting = [], [], {}, []
     for line in lines:
         if line.kind == "given":

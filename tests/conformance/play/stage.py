@@ -406,12 +406,13 @@ async def _publish(stage: Stage, line: Line, message: Message) -> None:
 
 
 async def _order(stage: Stage, line: Line, message: Message) -> None:
-    home, part = url.runtime_of(line.by), url.last_segment(line.by)
+    sender = stage.scenario.sender(line.by)
+    home, part = url.runtime_of(sender), url.last_segment(sender)
 
     async def order() -> None:
         if part == "graph-connector":
             # It stands beside its runtime; the player speaks for it.
-            stage.members[home].runtime.bus.grant(line.by, line.by, Origin.LOCAL)
+            stage.members[home].runtime.bus.grant(sender, sender, Origin.LOCAL)
         to, body = stage.names.actual(message.to), stage.body(message)
         await stage.ask(home, part, message.type, to, body)
 

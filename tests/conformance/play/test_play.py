@@ -68,7 +68,7 @@ async def seen_of(*lines, given=TWO):
     return "; ".join((await play(scenario(*lines, given=given))).seen)
 
 
-SENT, ANSWERED = {"do": "send", "by": "HA"}, {"do": "answer", "by": ZOE}
+SENT, ANSWERED = {"do": "send", "by": "HA"}, {"do": "answer", "by": "zoe"}
 OUT, BACK = "HA>RA.bus>SAB~wire~MN.b", "zoe>RB.bus>SB~wire~MN.b"
 
 
@@ -274,14 +274,17 @@ async def test_a_scenario_of_other_names_is_played(autojump_clock):
     homes = {lamp: "hyperty-runtime://x.test/kitchen", switch: "hyperty-runtime://y.test/attic"}
     given = [{"given": "node", "domain": f"{one}.test"} for one in "xy"]
     given += [{"given": "runtime", "is": home} for home in homes.values()]
-    given += [{"given": "hyperty", "is": one, "in": home} for one, home in homes.items()]
+    given += [
+        {"given": "hyperty", "is": one, "in": home.rpartition("/")[2]}
+        for one, home in homes.items()
+    ]
     via = [
         f"{home}/protostub/{number}" for home, number in zip(homes.values(), (2, 1), strict=True)
     ]
     steps = (
-        {"do": "send", "by": lamp},
+        {"do": "send", "by": "lamp"},
         msg("lamp>kitchen.bus>..>attic.bus>switch", f"5 read {lamp} {switch}", {"via": via}),
-        {"do": "answer", "by": switch},
+        {"do": "answer", "by": "switch"},
         msg("switch>attic.bus>..>lamp", f"5 response {switch} {lamp}", {"code": 200, "value": 1}),
     )
     assert await number_of(*steps, given=given) is None
@@ -303,7 +306,7 @@ async def test_a_link_changes_as_the_scenario_begins(status, autojump_clock):
     [
         ({"fault": "runtime shutdown", "of": "RA"}, state("session", SESSION, "open", "closed")),
         (
-            cut("RA", "MNA"),
+            cut("RA", "MN.a"),
             state("session", SESSION, "open", "detached"),
             state("session", SESSION, "detached", "open"),
         ),
@@ -323,7 +326,7 @@ async def test_a_link_changes_as_the_scenario_begins(status, autojump_clock):
         ),
         (
             *(SENT, ask(), ANSWERED, answer()),
-            {"fault": "peer silent", "between": ["RA", "MNB"]},
+            {"fault": "peer silent", "between": ["RA", "MN.b"]},
             *(SENT, ask("HA>RA.bus", number=2), time(15), silence(2)),
         ),
     ],
@@ -336,7 +339,7 @@ async def test_what_breaks_has_its_effect(lines, autojump_clock):
 async def test_a_frame_forged_on_a_wire_reaches_the_stub(autojump_clock):
     head, body = f"9 create hyperty://c.ex/hc {HA}", {"via": [f"{RA}/protostub/1"]}
     forged = msg("MN.a~wire~SA", head, body, drop="loop")
-    assert await number_of({"do": "forge", "from": "MNA", "to": "RA"}, forged) is None
+    assert await number_of({"do": "forge", "from": "MN.a", "to": "RA"}, forged) is None
 
 
 async def test_a_step_behind_a_fault_was_not_seen_before_it(autojump_clock):
@@ -344,7 +347,7 @@ async def test_a_step_behind_a_fault_was_not_seen_before_it(autojump_clock):
     given = (*TWO, {"given": "beginning", "before": "boot"})
     begun = state("session", SESSION, None, "open")
     assert await number_of(begun, given=given) is None
-    assert (await seen_of(cut("RA", "MNA"), begun, given=given)).startswith("before the fault")
+    assert (await seen_of(cut("RA", "MN.a"), begun, given=given)).startswith("before the fault")
 
 
 # ---- what the network loses or doubles

@@ -17,7 +17,7 @@ GIVEN = [
     {"sc": "S", "given": "hyperty", "is": "HA", "in": "RA"},
 ]
 SEND = {"sc": "S", "do": "send", "by": "HA"}
-CUT = {"sc": "S", "fault": "link cut", "between": ["RA", "MNA"]}
+CUT = {"sc": "S", "fault": "link cut", "between": ["RA", "MN.a"]}
 
 
 def read(*lines):
@@ -95,6 +95,9 @@ def given(number, **changes):
         (given(2, status="away"), 3, "status: must be one of 'live', 'disconnected'"),
         ([*GIVEN, SEND | {"by": "HA2"}, TIME], 4, "by: hyperty://a.ex/ha2 is not given"),
         ([*GIVEN, CUT | {"between": ["RA"]}, TIME], 4, "between: it must name two"),
+        ([*GIVEN, CUT | {"between": ["RA", "MNA"]}, TIME], 4, "'MNA' is not the name of this"),
+        ([*GIVEN, SEND | {"by": "hyperty://a.ex/ha"}, TIME], 4, "write 'HA'"),
+        ([*GIVEN, MESSAGE | {"hop": "HA>RA.bus>SA~wire~MNA"}], 4, "write 'MN.a'"),
         ([MESSAGE, *GIVEN, TIME], 2, "given lines stand before all others"),
         ([*GIVEN, MESSAGE, SEND], 5, "S does not end with a step"),
     ],

@@ -9,25 +9,41 @@ import attrs
 
 @attrs.frozen
 class Case:
-    """Two stories, and whose claim tells them apart."""
+    """Two stories, and whose claim tells them apart.
+
+    Attributes:
+        forbids: What the broken story delivers again, as docs/traces.md calls it.
+        allows: What the story without a violation delivers again, as docs/traces.md calls it.
+    """
 
     claim: str
     kept: str
     broken: str
+    forbids: str = ""
+    allows: str = ""
 
 
-def case(claim: str, kept: str, *changes: tuple[str, str], before: str = "") -> Case:
+def case(
+    claim: str,
+    kept: str,
+    *changes: tuple[str, str],
+    before: str = "",
+    forbids: str = "",
+    allows: str = "",
+) -> Case:
     """Make the story that breaks from the one that keeps.
 
     Args:
         changes: What stands in the one, and what in the other instead; each must be there.
         before: What both begin with.
+        forbids: What the broken story delivers again, as docs/traces.md calls it.
+        allows: What the story without a violation delivers again, as docs/traces.md calls it.
     """
     broken = kept
     for old, new in changes:
         assert old in broken, (claim, old)
         broken = broken.replace(old, new, 1)
-    return Case(claim, before + kept, before + broken)
+    return Case(claim, before + kept, before + broken, forbids, allows)
 
 
 RUNTIME = """

@@ -103,7 +103,12 @@ REGISTRATIONS = (
     case("I-G4", _WHOLE, ("t 5", "t 30")),
     case("I-G4", _WHOLE + "t 30\n", (_AWAY + _TELLS, "")),
     case("I-G5", _WHOLE, ('"value":"disconnected"', '"value":"live"')),
-    case("I-G5", _WHOLE, (_TELLS, _TELLS + _TELLS.replace("update 9", "update 10"))),
+    case(
+        "I-G5",
+        _WHOLE,
+        (_TELLS, _TELLS + _TELLS.replace("update 9", "update 10")),
+        forbids="a notification of one status of a record",
+    ),
     case("I-G6", _WHOLE, ('"runtime":"RA"', '"runtime":"RB"')),
     case("I-G6", _WHOLE, ('"RA/p2phandler/1"', '"PH"')),
 )
@@ -195,10 +200,11 @@ CHANGES = (
         "I-C2",
         _ANSWERED_AGAIN,
         (_LIVE_TOO + _SENT_AGAIN, _LIVE_TOO + _SENT_AGAIN.replace("=a", "=b")),
+        allows="the answer to a request that arrives again",
     ),
     case("I-C4", _PUBLISHES, *2 * [('["HA","HB"]', '["HA","HC"]')]),
     case("I-C4", _PUBLISHES, (_CAME_HERE, _CAME_HERE + _NOT_HERE)),
-    case("I-C6", _FOLLOWS, *2 * [(_REMOVE, _ADD)]),
+    case("I-C6", _FOLLOWS, *2 * [(_REMOVE, _ADD)], forbids="a change of a registry's addresses"),
     case("I-C6", _OVERTAKEN, (_change("RA/registry", 6, "RB", "add", "HC"), "")),
     case("I-C6", _OVERTAKEN, (_change("RA/registry", 7, "RB", "remove", "HB"), "")),
 )

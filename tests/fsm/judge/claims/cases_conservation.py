@@ -157,19 +157,27 @@ _BREAKS = "PQ close K\n"
 
 CONSERVATION = (
     # once
-    case("I-T11", _CAME, (_HANDED, _HANDED + _HANDED), before=_EVENTS),
-    case("I-T11", _CAME, (_GIVEN, _GIVEN + _GIVEN), before=_EVENTS),
+    case("I-T11", _CAME, (_HANDED, _HANDED + _HANDED), before=_EVENTS,
+         forbids="an event from a sandbox to its hyperty"),
+    case("I-T11", _CAME, (_GIVEN, _GIVEN + _GIVEN), before=_EVENTS,
+         forbids="an event from the bus to a listener"),
     case("I-T11", _CAME, (_TAKEN + _GIVEN, _TAKEN + _GIVEN + _TAKEN + _GIVEN), before=_EVENTS),
-    case("I-T11", _CAME, (_CAME, _CAME + _CAME), before=_EVENTS),
+    case("I-T11", _CAME, (_CAME, _CAME + _CAME), before=_EVENTS,
+         forbids="an event that came twice, to a listener that has it"),
     case(
         "I-T11", ASKED + _PROVISIONAL + ANSWERED,
         ("bus callback 183 1 HB>HA\n", "bus callback 183 1 HB>HA\n" * 2), before=RUNTIME,
+        forbids="a provisional answer",
     ),
-    case("I-T11", _SERVED, (_WRITTEN, _WRITTEN + _WRITTEN), before=_ROUTED),
+    case("I-T11", _SERVED, (_WRITTEN, _WRITTEN + _WRITTEN), before=_ROUTED,
+         forbids="an answer that a stub got once"),
     # a request that comes three times is refused three times
     case("I-T11", _REFUSED * 3, (_ITS_REFUSAL, _ITS_REFUSAL * 2),
-         before=_EVENTS + "bus add listeners HC minibus:SA\n"),
-    case("I-T11", "@mn" + _NODE + _PUBLISHED + _LEFT, (_OUT, _OUT + _OUT)),
+         before=_EVENTS + "bus add listeners HC minibus:SA\n",
+         forbids="a refusal that was made once",
+         allows="a refusal, for each time that its request comes"),
+    case("I-T11", "@mn" + _NODE + _PUBLISHED + _LEFT, (_OUT, _OUT + _OUT),
+         forbids="a publication of a node, to one runtime"),
     # lost at its receiver, in a sandbox, in a stub, in a node
     case("I-T12", _NEXT + _CAME, (_TAKEN + _GIVEN, ""), before=_EVENTS),
     case("I-T12", _NEXT + _CAME, (_HANDED, ""), before=_EVENTS),
@@ -188,30 +196,36 @@ CONSERVATION = (
     # a refused submission has its answer as its result; that to an admitted request is given
     case("I-T12", _SERVED + _DENIED + _REFUSAL, (_DENIED, _ADMITTED), before=_ROUTED),
     # a drop excuses one copy in one place
-    case("I-T12", _CAME + _SECOND, (_HANDED, ""), before=_EVENTS + _LISTENS),
+    case("I-T12", _CAME + _SECOND, (_HANDED, ""), before=_EVENTS + _LISTENS,
+         allows="an event that came twice, which the bus drops as duplicate"),
     # one link gets an event once; who listens here gets it once, links or not
     case("I-T11", _BY_LINK_ONLY, (_BY_LINK + _SENT, (_BY_LINK + _SENT) * 2),
-         before=RUNTIME + _LINKED),
+         before=RUNTIME + _LINKED, forbids="an event by one direct link"),
     case("I-T11", "bus take update 1 HB>HB/changes\n" + _BY_LINK + _LOCAL + _SENT,
-         (_LOCAL, _LOCAL + _LOCAL), before=RUNTIME + _LINKED + _HERE_TOO),
+         (_LOCAL, _LOCAL + _LOCAL), before=RUNTIME + _LINKED + _HERE_TOO,
+         forbids="an event to a listener of the runtime, if links get it, too"),
     # what is sent again waits, and is sent again
     case("I-T12", _GOES_TWICE, (_GOES_THEN, "stub:SA flush read 5 HA>HC\n"),
-         before=_GIVEN_A_STUB),
+         before=_GIVEN_A_STUB, allows="a request that its sender repeats, by the node's stub"),
     case("I-T12", _GOES_TWICE, (_WAITS + _GOES_THEN, ""), before=_GIVEN_A_STUB),
     # what a direct link gave back unsent waits again at the bus
     case("I-T12", _BY_LINK_AT_LAST, (_GIVEN_BACK, ""), before=RUNTIME + _STUB + _LINKED),
     case("I-T12", _TWO_LINKS + _NEXT_BY_BOTH, (_SENT, ""),
-         before=RUNTIME + _STUB + _LINKED + _OTHER_LINK),
+         before=RUNTIME + _STUB + _LINKED + _OTHER_LINK,
+         allows="an event by each of several direct links"),
     case("I-T12", _BY_LINK_AT_LAST + _NEXT_BY_LINK, (_BY_LINK_AT_LAST, _LOST_AT_LAST),
          before=RUNTIME + _STUB + _LINKED),
     # what a link that has ended sent goes by the node, too; of one that has not, nothing comes back
     case("I-T11", _OPENS + _BOTH_WAYS + _BREAKS + _BY_NODE,
-         (_BREAKS + _BY_NODE, _BY_NODE + _BREAKS), before=RUNTIME + _STUB + _LINKED + _NODE_TOO),
+         (_BREAKS + _BY_NODE, _BY_NODE + _BREAKS), before=RUNTIME + _STUB + _LINKED + _NODE_TOO,
+         forbids="an event by the node, while the direct link that carried it is up",
+         allows="an event by the node, after the direct link that carried it has ended"),
     # lost to one of two, of whom both are there
     case("I-B2", _BOTH + _BOTH_NEXT + _GONE, (_GIVEN, ""), before=_EVENTS + _OTHER),
     # between processes
     case("I-L6", _CAME + _NEXT, (_CAME, ""), before=_SESSION),
-    case("I-L6", _CAME + _NEXT, (_READ, _READ + _SECOND), before=_SESSION),
+    case("I-L6", _CAME + _NEXT, (_READ, _READ + _SECOND), before=_SESSION,
+         forbids="a message by a session, more often than it was sent"),
 )  # fmt: skip
 
 EXCUSED = (
@@ -232,6 +246,7 @@ EXCUSED = (
         "I-T11", "@mn" + _NODE + _PUBLISHED + _LEFT,
         (_OUT, _OUT + _QUEUED + "bus close L1\nbus open L3 kind=mn a=MN\n"
          "bus session link=L3 a=MN b=RA\n" + _FLUSHED + _OUT.replace("L1", "L3")),
+        allows="a publication that the last link of the runtime did not carry",
     ),
 )  # fmt: skip
 """What looks as if it broke a claim, and has a reason."""

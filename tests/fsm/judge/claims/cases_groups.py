@@ -111,16 +111,26 @@ GROUPS = (
     case("I-M16", _MOVED, (_RENEWED.format(8), _RENEWED.format(12))),
     case("I-M16", _MOVED, ("nb|1|2 version=9", "nb|1|2 version=5")),
     case("I-M7", _RESUBSCRIBED, *_NOT_HERE),
-    case("I-M17", _TWO_COPIES, (_BACK, "")),
-    case("I-M17", _TWO_COPIES, (_TO_RA.format(1) + "\n", _TO_RA.format(1) * 2 + "\n")),
+    case("I-M17", _TWO_COPIES, (_BACK, ""),
+         forbids="a message by the former and the present node of a runtime",
+         allows="a message by the present node of a runtime that the former could not write"),
+    case("I-M17", _TWO_COPIES, (_TO_RA.format(1) + "\n", _TO_RA.format(1) * 2 + "\n"),
+         forbids="a message of a group of nodes, to one runtime"),
     case("I-M18", _SENT, _LOST),
     case("I-M18", _SENT, (_RCV.format(1) + _RCV.format(2), _RCV.format(2) + _RCV.format(1))),
-    case("I-M18", _SENT, (_RCV.format(4), _RCV.format(4) * 2)),
+    case("I-M18", _SENT, (_RCV.format(4), _RCV.format(4) * 2),
+         forbids="a message from node to node"),
 )  # fmt: skip
 
 EXCUSED = (
     case("I-M7", _RESUBSCRIBED, *_NOT_HERE, *_ADDRESSED),
-    case("I-M17", _TWO_COPIES, (_BACK, ""), (_ARRIVED, _ARRIVED * 2)),
+    case(
+        "I-M17",
+        _TWO_COPIES,
+        (_BACK, ""),
+        (_ARRIVED, _ARRIVED * 2),
+        allows="a message of a group of nodes, for each time that it came",
+    ),
     case(
         "I-M17",
         _TWO_COPIES,

@@ -91,10 +91,20 @@ RESOLUTION = (
         ("xmit read 2", "xmit read 1"),
     ),
     case("I-R9", 2 * _WAITS + 2 * _LEAVES, (2 * _LEAVES, 2 * _LEAVES + _SENT)),
-    case("I-R9", _AGAIN, (_ANEW, _ANEW + _SENT)),
+    case(
+        "I-R9",
+        _AGAIN,
+        (_ANEW, _ANEW + _SENT),
+        allows="a message in the queue of a stub, by its next link",
+    ),
     case("I-R9", _WAITS + _REPEATED + _LEAVES + _SENT, (_LEAVES, _LEAVES + _SENT)),
     case("I-R9", 2 * _GIVEN + 2 * _SENT, (2 * _SENT, 3 * _SENT)),
-    case("I-R9", 2 * (_GIVEN + _SENT), (_SENT, 2 * _SENT)),
+    case(
+        "I-R9",
+        2 * (_GIVEN + _SENT),
+        (_SENT, 2 * _SENT),
+        forbids="a message by one link, more often than the stub got it",
+    ),
 )
 
 _CREATED, _BEGUN = (
@@ -143,7 +153,12 @@ STUBS = (
         before=RUNTIME,
     ),
     case("I-S4", _STUB + "t 100\n", (_SECOND, "")),
-    case("I-S4", _STUB, (_THIRD, _THIRD + _THIRD.replace("3", "4"))),
+    case(
+        "I-S4",
+        _STUB,
+        (_THIRD, _THIRD + _THIRD.replace("3", "4")),
+        forbids="a status event of one step of a stub",
+    ),
     case(
         "I-S5",
         _STUB + "registry add stubs a.ex SA created\nregistry upd stubs a.ex SA live\n",
@@ -303,6 +318,7 @@ LINKS = (
         ASKED,
         (ASKED, ASKED + "bus deliver read 1 HA>HB listener=minibus:HB\n"),
         before=RUNTIME,
+        forbids="a request to its receiver",
     ),
     case(  # one stub has many links
         "I-P22",
@@ -311,6 +327,7 @@ LINKS = (
         ("listener=minibus:PH", "listener=minibus:HB"),
         ("listener=minibus:PH", "listener=minibus:HB"),
         before=RUNTIME,
+        allows="a request to a stub, for each of its links",
     ),
 )
 

@@ -119,6 +119,7 @@ FAN_OUT = (
         "I-M11",
         _OUT_IN,
         ("direction=in\n", "direction=in\nidm relay 200 1 MN/sm>RA/ua direction=in\n"),
+        forbids="an answer of a back end",
     ),
     case("I-M13", _NODE + _PART_ASKED, ("200 1 MN/sm>RA/ua", "200 1 MN/sm>RA/ua from=MN/session")),
     case(
@@ -158,8 +159,16 @@ OBJECTS = (
     ),
     case("I-D5", _OBSERVER, (_READ + _APPLIED, _APPLIED + _READ)),
     case("I-D7", _OBSERVER, (_APPLIED + _GIVEN_UP, _GIVEN_UP + _APPLIED)),
-    case("I-D12", _OBSERVER, ("version=3", "version=2")),
+    case(
+        "I-D12",
+        _OBSERVER,
+        ("version=3", "version=2"),
+        forbids="a version of an object to an observer",
+    ),
     case(  # a copy that begins anew may begin with what was stored of an older one
-        "I-D12", _OBSERVER + _OBSERVED + _RECALLED, (_GIVEN_UP + _OBSERVED, "")
+        "I-D12",
+        _OBSERVER + _OBSERVED + _RECALLED,
+        (_GIVEN_UP + _OBSERVED, ""),
+        allows="a version of an object to an observer that begins again",
     ),
 )

@@ -38,12 +38,24 @@ CASES = (
     *cases_bodies.LINKS,
 )  # fmt: skip
 
+EXCUSED = (
+    *cases_traffic.EXCUSED, *cases_conservation.EXCUSED, *cases_groups.EXCUSED,
+    *cases_objects.EXCUSED,
+)  # fmt: skip
+
+PAGES = Path(__file__).parents[4] / "docs"
+
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
 
 
 @each_case
 def test_a_history_that_keeps_a_claim_breaks_none(case):
     assert judge_run(reported(case.kept)).findings == ()
+
+
+@pytest.mark.parametrize("case", EXCUSED, ids=lambda case: case.claim)
+def test_a_history_with_a_reason_breaks_no_claim(case):
+    assert judge_run(reported(case.broken)).findings == ()
 
 
 CONSERVED = {"I-T11", "I-T12"}
@@ -75,10 +87,21 @@ def test_each_claim_of_the_catalogue_is_judged_here_or_by_a_machine_or_not_at_al
 
 
 def test_the_page_of_sources_says_what_each_judged_claim_compares():
-    page = (Path(__file__).parents[4] / "docs" / "claim-sources.md").read_text()
+    page = (PAGES / "claim-sources.md").read_text()
 
     named = [line.split(" | ")[0] for line in page.splitlines() if line.startswith("| I-")]
     assert named == [f"| {claim}" for claim in CLAIMS_JUDGED]
+
+
+def test_the_page_of_traces_says_what_may_be_delivered_again():
+    section = (
+        (PAGES / "traces.md").read_text().split("## Repeated deliveries\n")[1].split("\n## ")[0]
+    )
+    rows = [line.strip("| ").split(" | ") for line in section.splitlines() if line.startswith("| ")]
+
+    declared = {case.forbids: case.claim for case in CASES if case.forbids}
+    declared |= {case.allows: "allowed" for case in (*CASES, *EXCUSED) if case.allows}
+    assert {kind: verdict for kind, verdict, _ in rows[1:]} == declared
 
 
 def test_the_machines_that_judge_claims_are_declared():
