@@ -69,6 +69,7 @@ TRANSACTION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.FINAL, State.TIMED_OUT, State.GIVEN_UP}),
+    extension_ends=frozenset({State.GIVEN_UP}),
     deadlines=(Deadline(State.PENDING, "REPLY_TIMEOUT", Trigger.SILENCE, _SINCE),),
     meanings={
         State.PENDING: "The request is on its way, or being worked on.",
