@@ -220,7 +220,7 @@ ANSWER_WITHIN: Final = "answerWithin"
 """Key of the body of a request: seconds that its requester waits for the final answer (ours)."""
 
 GIVEN_UP: Final = "givenUp"
-"""Key of the body of an event: id of the request whose answer its sender no longer awaits (ours).
+"""Key of the body of an event: id of the request whose answer its sender no longer awaits (M-59).
 
 The event goes to the inbox of the receiver of the request."""
 
