@@ -65,6 +65,7 @@ async def give_up_after(seconds, request, *args, **options):
 async def test_a_cancelled_requester_cancels_the_handler(
     way, protofly_domain, protofly_trace, autojump_clock
 ):
+    """MSG-19."""
     async with protofly_domain("ra", "rb", kinds=way[1]) as domain:
         caller, worker, url = await pair(domain, way)
         begun = trio.current_time()
