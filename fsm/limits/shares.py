@@ -102,13 +102,13 @@ class WorkShares(Generic[T]):
                 self._waiting[each] = line
         return started
 
-    def waiting(self) -> list[T]:
+    def list_waiting(self) -> list[T]:
         """Return all waiting requests."""
         return [work for line in self._waiting.values() for work in line]
 
     def clear(self) -> list[T]:
         """Remove and return all waiting requests."""
-        given_up = self.waiting()
+        given_up = self.list_waiting()
         self._waiting.clear()
         self._waits = 0
         return given_up

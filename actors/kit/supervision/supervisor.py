@@ -120,7 +120,7 @@ class Workers(Generic[T]):
         if not self._is_served:
             self._call()
 
-    def unfinished(self) -> list[T]:
+    def list_jobs(self) -> list[T]:
         """Return the jobs that wait, in the middle or to begin."""
         return [*self._running.values(), *(piece for piece, _ in self._given)]
 

@@ -31,7 +31,7 @@ _OPENING: Final = 1
 """Id of the session request that the acceptor makes itself; only a refusal reaches the peer."""
 
 
-def _known(entries: Sequence[OutboundMessage]) -> Iterator[OutboundMessage]:
+def _select_known(entries: Sequence[OutboundMessage]) -> Iterator[OutboundMessage]:
     """Yield the messages that upstream knows: not those that give up a request."""
     for entry in entries:
         if GIVEN_UP not in entry.message.body or key_given_up(entry.message) is None:
@@ -82,7 +82,7 @@ class PlainAcceptor(Acceptor):
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
-        for entry in _known(entries):
+        for entry in _select_known(entries):
             if entry.message.from_ != self._control or entry.message.code != Code.OK:
                 yield spelt(entry, self.dialect)
 
@@ -170,7 +170,7 @@ class SessionAcceptor(Acceptor):
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
-        for entry in _known(entries):
+        for entry in _select_known(entries):
             message = entry.message
             if message.from_ == self._control:
                 yield from self._write_answer(message)

@@ -486,10 +486,10 @@ class MessageBus(Actor[Never]):
                 self._answer(passed, now)
             return
         is_by_node = flight.origin is Origin.NODE_STUB and not flight.is_outgoing
-        if passed.is_event:
-            if GIVEN_UP in passed.body and not self._end_given_up(passed, flight, now):
-                return
-        elif not (is_by_node and self._is_notice(passed.to)):
+        is_event = passed.is_event
+        if is_event and GIVEN_UP in passed.body and not self._end_given_up(passed, flight, now):
+            return
+        if not is_event and not (is_by_node and self._is_notice(passed.to)):
             if self.answers.is_crowding(passed) and self.routing.find(passed.to):
                 self._warn(passed, _CROWDED)
                 why = _CROWDED.why

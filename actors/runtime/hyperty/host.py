@@ -156,7 +156,7 @@ class HypertyHost(Actor[Delivery]):
             from_: The requester, which has been verified as the sender of the request was.
             number: Id of the request.
         """
-        for work in (*self._workers.unfinished(), *self._shares.waiting()):
+        for work in (*self._workers.list_jobs(), *self._shares.list_waiting()):
             if work.request.id == number and work.request.from_ == from_:
                 if not self._is_shielded(work.request):
                     work.is_given_up = True

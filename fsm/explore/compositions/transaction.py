@@ -3,8 +3,8 @@
 Claims I-T2, I-T4 and I-T6. Participants: `fsm.bus.transactions` on the requesting side, where
 requests are sent again, and its `OutstandingCore` on the side of a component that may crash before
 it has answered (R11). Faults and events: any message is lost or comes twice, an answer is late,
-provisional, or never comes; the component crashes, and the router answers for it; the router refuses
-the request, or its requester gives it up and tells the component.
+provisional, or never comes; the component crashes, and the router answers for it; the router
+refuses the request, or its requester gives it up and tells the component.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""A request that its requester gives up: the handler of the receiver is cancelled, wherever it is."""
+"""A request that is given up: the handler of its receiver is cancelled, wherever it is."""
 
 import math
 from contextlib import AsyncExitStack
@@ -52,7 +52,7 @@ async def pair(domain, way, made=Patient):
 
 async def until_live(domain):
     with trio.fail_after(60):
-        while [link.status for link in await domain["ra"].links()] != ["live"]:
+        while [link.status for link in await domain["ra"].links()] != ["live"]:  # noqa: ASYNC110
             await trio.sleep(0.1)
 
 
@@ -173,7 +173,7 @@ async def test_requesters_and_receivers_in_processes(protofly_trace):
         await give_up_after(0.2, caller.request, here.url, 300)
         await give_up_after(0.2, caller.request, here.url, 0.5, "execute")
         with trio.fail_after(20):
-            while len(ends := (await caller.request(here.url, None, "read")).value) < 2:
+            while len(ends := (await caller.request(here.url, None, "read")).value) < 2:  # noqa: ASYNC110
                 await trio.sleep(0.05)  # real time: a process is asked
         assert ends == ["cancelled", "done"]
         # The requester is.
