@@ -343,7 +343,8 @@ class HypertyClient:
                 try:
                     answer = await participant.port.insist(message, attempts)
                 except trio.Cancelled:
-                    await self._give_up(message)
+                    with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                        await self._give_up(message)
                     raise
                 # The bus has answered: the receiver is perhaps still at work.
                 if answer.body["code"] == Code.TIMEOUT and answer.identity is None:
@@ -370,7 +371,8 @@ class HypertyClient:
                 try:
                     answer = await participant.port.insist(sent, attempts)
                 except trio.Cancelled:
-                    await self._give_up(sent)
+                    with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                        await self._give_up(sent)
                     raise
                 if answer.code == Code.TIMEOUT and answer.identity is None:
                     await self._give_up(sent)
@@ -379,7 +381,7 @@ class HypertyClient:
             return refuse(message, exc.code, exc.reason)
 
     async def _give_up(self, request: Message) -> None:
-        """Tell the receiver of a request that nobody waits for its answer; return in any case.
+        """Tell the receiver of a request that nobody waits for its answer.
 
         Only hyperties are told, as other receivers have no handlers of an application. The domain
         keeps a durable request, whoever waits.
@@ -388,8 +390,7 @@ class HypertyClient:
             return
         participant = self._participant
         body: JsonObject = {GIVEN_UP: request.id}
-        until = trio.current_time() + GOODBYE_TIMEOUT
-        with trio.CancelScope(deadline=until, shield=True), suppress(ActorStoppedError):
+        with suppress(ActorStoppedError):
             number = participant.ids.next(self.url)
             to = inbox_of(request.to)
             event = Message(number, MessageType.CREATE, self.url, to, body, participant.identity)
