@@ -43,7 +43,7 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = tuple(
     if isinstance(var, type) and attrs.has(var) and var.__module__ == module.__name__
     if var is not answer.Success
 )
-"""All classes of message bodies, and of objects within bodies (M-01..M-58)."""
+"""All classes of message bodies, and of objects within bodies (M-01..M-59)."""
 
 ADDRESS: Final = (
     r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"

@@ -219,6 +219,25 @@ def instance_id(message: Message) -> str:
 ANSWER_WITHIN: Final = "answerWithin"
 """Key of the body of a request: seconds that its requester waits for the final answer (ours)."""
 
+GIVEN_UP: Final = "givenUp"
+"""Key of the body of an event: id of the request whose answer its sender no longer awaits (M-59).
+
+The event goes to the inbox of the receiver of the request."""
+
+
+def key_given_up(message: Message) -> tuple[str, str, int] | None:
+    """Return sender, receiver and id of the request that a message gives up; None: it is no such.
+
+    A sender can only give up requests of its own, as the sender of the message is that of the
+    request.
+    """
+    number = message.body.get(GIVEN_UP)
+    is_number = isinstance(number, int) and not isinstance(number, bool)
+    if not (is_number and message.type is MessageType.CREATE and is_inbox(message.to)):
+        return None
+    return message.from_, message.to.rpartition("/")[0], cast("int", number)
+
+
 DURABLE: Final = "durable"
 """Key of a body. The value true asks the node to store the request until the request is answered.
 

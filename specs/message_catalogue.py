@@ -1,8 +1,8 @@
 """The message catalogue: all messages of the protocol, with senders, receivers and bodies.
 
-The catalogue (M-01..M-58) assigns a class to each message's body, and to the bodies of its answers.
+The catalogue (M-01..M-59) assigns a class to each message's body, and to the bodies of its answers.
 Tests and tools for traces look up messages in the catalogue; routers do not use it. It does not
-contain the messages that hyperties exchange, as their bodies are free.
+contain the requests, events and answers of hyperties, as their bodies are free.
 
 Addresses are written as forms: `R/registry`, `PX/status`. The text before the first slash names a
 pattern, the rest is literal, and `<n>` is any one segment. A number or small letter at the end of
@@ -17,7 +17,14 @@ import attrs
 
 from specs.bodies import answer, registry, session
 from specs.bodies import object as bodies
-from specs.bodies.link import Command, LinkStatus, ListChange, Nothing, Path
+from specs.bodies.link import (
+    Command,
+    LinkStatus,
+    ListChange,
+    Nothing,
+    Path,
+    RequestGivenUp,
+)
 from specs.errors import SpecError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
@@ -320,6 +327,8 @@ KINDS: Final = (
     Kind("M-58", _REA, "H",                    "QOS",                   "resource",                          session.QualityClient,   _VALUE,    "ask what became of them", "C-60"),
     Kind("M-58", _REA, "x",                    "QOS",                   "!resource",                         Nothing,         _ICE,      "ask for the servers of STUN and TURN", "C-60"),
     Kind("M-58", _DEL, "H",                    "QOS",                   "resource",                          session.QualityClient,   _DONE,     "release them", "C-60"),
+    # Requests of hyperties (ours)
+    Kind("M-59", _CRE, "H",                    "H2/events",             "givenUp",                           RequestGivenUp,  None,      "give up a request"),
 )
 # fmt: on
 """All kinds of messages, in the sections of the protocol page; a message has at most one kind."""

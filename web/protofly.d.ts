@@ -32,14 +32,20 @@ export interface Hyperty {
   request(
     to: string,
     value?: Json,
-    options?: { type?: MessageType; body?: JsonObject; provisional?: (message: Message) => void },
+    options?: {
+      type?: MessageType;
+      body?: JsonObject;
+      provisional?: (message: Message) => void;
+      /** Gives the request up: the handler of the receiver is cancelled. */
+      signal?: AbortSignal;
+    },
   ): Promise<Json>;
   /** Send a request and return the whole final answer, also if it is a refusal. */
   ask(
     type: MessageType,
     to: string,
     body: JsonObject,
-    terms?: { provisional?: (message: Message) => void },
+    terms?: { provisional?: (message: Message) => void; signal?: AbortSignal },
   ): Promise<Message>;
   /** Send a provisional answer to a request; the final answer comes later. */
   progress(request: Message, value?: Json): void;
@@ -157,10 +163,13 @@ export interface Deployed extends Hyperty {
   rest(): Promise<void>;
 }
 
-/** The code of a hyperty. `request` returns the value of the answer; what it throws refuses. */
+/**
+ * The code of a hyperty. `request` returns the value of the answer; what it throws refuses. Its
+ * signal is aborted when the requester has given up: what it returns then goes nowhere.
+ */
 export interface Code {
   started?(hyperty: Hyperty): unknown;
-  request?(message: Message, hyperty: Hyperty): unknown;
+  request?(message: Message, hyperty: Hyperty, signal: AbortSignal): unknown;
   event?(message: Message, hyperty: Hyperty): unknown;
   /** Decides whether a hyperty may observe an object; returning accepts, the default refuses. */
   subscribe?(

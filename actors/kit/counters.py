@@ -80,6 +80,7 @@ class Tally(Measured):
     """Metrics that only increase, counted by `Counters.count`."""
 
     REFUSALS = "messages_refused", ("code",), "Messages refused before any effect."
+    GIVEN_UP = "requests_given_up", (), "Open requests whose requesters have stopped waiting."
     LINKS_OPENED = "links_opened", ("form",), "Links that the listener accepted."
     LINKS_CLOSED = "links_closed", ("reason",), "Links that ended, by reason."
     HANDSHAKES_REFUSED = "handshakes_refused", ("reason",), "Connections that the listener refused."

@@ -77,6 +77,10 @@ class HopTrace:
         self._counters.drop(reason, message, self._actor)
         self.say(Op.DROP, message, reason=reason)
 
+    def count_given_up(self) -> None:
+        """Count a request that its requester has given up."""
+        self._counters.count(Tally.GIVEN_UP)
+
     def record_own_answer(self, response: Message) -> None:
         """Record that the router or stub itself answers a request."""
         self.say(Op.SYNTH, response)

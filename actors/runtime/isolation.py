@@ -45,7 +45,7 @@ from specs.limits import foreign_code
 from specs.limits.foreign_code import HYPERTY_BURST, HYPERTY_RATE, SANDBOX_YIELD
 from specs.limits.protocol import DEPLOY_TIMEOUT, MAX_MESSAGE_BYTES, PEER_OFFENCES, RETRY_AFTER
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
-from specs.message import Message, identified, refuse, stamped
+from specs.message import GIVEN_UP, Message, identified, refuse, stamped
 from specs.reply_code import Code, DropReason
 from transports.codec import encode, most_bytes
 
@@ -91,6 +91,8 @@ class SandboxMail(SandboxHost[Delivery], ABC):
             case HandInResult.TAKEN:
                 if message.is_request:
                     self._delivered.ask(message, trio.current_time())
+                elif GIVEN_UP in message.body:
+                    self._delivered.end_given_up(message)
             case HandInResult.FULL:
                 await self.refuse(message, Code.UNAVAILABLE, _NO_ROOM, RETRY_AFTER)
             case HandInResult.TOO_LARGE:
@@ -380,6 +382,9 @@ class SandboxedHyperty(SandboxMail):
     async def on_post(self, message: Message) -> None:
         self._record_id(message)
         self.settle_answer(message)
+        if GIVEN_UP in message.body:
+            # The task that sends the request has perhaps not begun.
+            await trio.lowlevel.checkpoint()
         await self.port.post(message)
 
     @override

@@ -24,7 +24,14 @@ from fsm.engine import Entity, Step
 from fsm.machines.transaction import TRANSACTION, State, Trigger
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of
 from specs.limits import protocol
-from specs.message import DURABLE, Message, MessageType, instance_id, request_id
+from specs.message import (
+    DURABLE,
+    Message,
+    MessageType,
+    instance_id,
+    key_given_up,
+    request_id,
+)
 from specs.reply_code import DropReason
 
 W = TypeVar("W")
@@ -254,6 +261,19 @@ class TransactionsCore(Generic[W]):
         """
         transaction = self.find(request)
         return None if transaction is None else self._end(transaction, Trigger.REFUSED, why)
+
+    def abandon(self, key: Key) -> Ended[W] | None:
+        """End the wait for an answer, since its requester no longer waits.
+
+        Args:
+            key: The request; if it is not open, None is returned.
+        """
+        transaction = self._open.get(key)
+        return None if transaction is None else self._end(transaction, Trigger.GIVEN_UP, "")
+
+    def has_ended(self, key: Key) -> bool:
+        """Return whether a request has lately ended without an answer of its receiver."""
+        return key in self._ended
 
     def give_up_all(self, why: str) -> list[Ended[W]]:
         """End the wait for the answers to all open requests."""
@@ -487,6 +507,13 @@ class OutstandingCore:
     def forget(self, request: Message) -> None:
         """Forget a request that was answered by another component."""
         self._asked.pop(instance_id(request), None)
+
+    def end_given_up(self, message: Message) -> None:
+        """Forget the request that a message gives up; ignore any other message."""
+        key = key_given_up(message)
+        if key is not None:
+            from_, _, number = key
+            self._asked.pop(f"{from_}#{number}", None)
 
     def knows(self, request: Message) -> bool:
         """Return whether a request was delivered to the component and is not answered yet."""

@@ -31,7 +31,7 @@ from fsm.session.node_session_io import OutboundMessage
 from specs.addresses.address import domain_of, is_below, status_of
 from specs.limits import protocol
 from specs.limits.foreign_code import FOREIGN_DOMAINS
-from specs.message import Message
+from specs.message import GIVEN_UP, Message
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 
 
@@ -245,6 +245,8 @@ class ForeignCore:
         sandbox.used = now
         if entry.message.is_request:
             sandbox.outstanding.ask(entry.message, now)
+        elif GIVEN_UP in entry.message.body:
+            sandbox.outstanding.end_given_up(entry.message)
         self._port.deliver(sandbox.stub, entry)
 
     def _refuse(

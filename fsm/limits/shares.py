@@ -102,9 +102,13 @@ class WorkShares(Generic[T]):
                 self._waiting[each] = line
         return started
 
+    def list_waiting(self) -> list[T]:
+        """Return all waiting requests."""
+        return [work for line in self._waiting.values() for work in line]
+
     def clear(self) -> list[T]:
         """Remove and return all waiting requests."""
-        given_up = [work for line in self._waiting.values() for work in line]
+        given_up = self.list_waiting()
         self._waiting.clear()
         self._waits = 0
         return given_up

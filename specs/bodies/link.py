@@ -1,4 +1,4 @@
-"""Bodies of messages about subscriptions of addresses, P2P links and changes of registries."""
+"""Bodies of messages about subscriptions, P2P links, changes of registries, and requests."""
 
 from typing import Annotated
 
@@ -71,6 +71,17 @@ class Command:
     params: tuple[Address, ...] = ()
     link: Address | None = None
     negotiation: Annotated[int, Whole(1, MAX_ID)] | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=add_checks)
+class RequestGivenUp:
+    """Tell a hyperty that nobody waits for its answer to a request (M-59).
+
+    Attributes:
+        given_up: Id of the request, whose sender is that of this message.
+    """
+
+    given_up: Annotated[int, Whole(1, MAX_ID)] = attrs.field(metadata=wire("givenUp"))
 
 
 @attrs.frozen(slots=True, field_transformer=add_checks)

@@ -34,6 +34,7 @@ EXTENSIONS = {
     "stub_connection": {("created", "failed"), ("disconnected", "failed")},
     "session": {("detached", "closed"), ("detached", "moved"), ("moved", "[*]")},
     "address": {("released", "allocated")},
+    "transaction": {("pending", "given-up"), ("given-up", "[*]")},
     "handler_controller": {
         ("observing", "observing"),
         ("observing", "closed"),

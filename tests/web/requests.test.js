@@ -255,3 +255,59 @@ test("what is forgotten of silent senders leaves room for what others send", () 
     assert.deepEqual([window.isNew(message, 0), window.isNew(message, 0)], [true, false]);
   }
 });
+
+test("a request whose signal is aborted is given up, and its receiver is told", async () => {
+  const { node, hyperty, runtime, say, ask, drops } = await opened();
+  const events = () => node.said({ to: `${PEER}/events` }).map(({ from, type, body }) => [from, type, body.givenUp]);
+  const control = new AbortController();
+  const asking = hyperty.request(PEER, 1, { signal: control.signal });
+  await settle();
+  const asked = node.said({ to: PEER }).at(-1);
+  control.abort(new Error("enough"));
+  await assert.rejects(asking, /enough/);
+  await settle();
+  assert.deepEqual(events(), [[hyperty.url, "create", asked.id]]);
+  await say(reply(asked, { code: 200, value: "late" }));
+  assert.equal(drops("late-response"), 1);
+  // One that is aborted already is not sent, one that is answered is not given up.
+  await assert.rejects(hyperty.request(PEER, 2, { signal: control.signal }), /enough/);
+  const later = new AbortController();
+  const answered = hyperty.request(PEER, 3, { signal: later.signal });
+  await settle();
+  assert.equal(node.said({ to: PEER }).at(-1).body.value, 3);
+  await say(reply(node.said({ to: PEER }).at(-1), { code: 200, value: "ok" }));
+  assert.equal(await answered, "ok");
+  later.abort();
+  await settle();
+  assert.equal(events().length, 1);
+  // One without an answer is given up when its time is over; a 408 of the receiver needs nothing.
+  const silent = await ask(4);
+  await node.clock.turn(REPLY_TIMEOUT + 1);
+  assert.equal(silent.outcome.result, 408);
+  assert.deepEqual(events().at(-1), [hyperty.url, "create", silent.asked.id]);
+  assert.equal(drops("unmatched"), 0);
+  assert.equal(runtime.trace.text().match(/"cause":"given-up"/g).length, 1);
+});
+
+test("the signal of a handler is aborted when its requester, and nobody else, gives up", async () => {
+  const signals = [];
+  const errors = [];
+  const { node, hyperty, say } = await opened({
+    request: (message, _, signal) => {
+      signals.push(signal);
+      return new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+    },
+    event: ({ body }) => errors.push(body.givenUp),
+  });
+  const asked = request(hyperty.url, 1);
+  const giveUp = (from, id) => ({ id: id + 100, type: "create", from, to: `${hyperty.url}/events`, body: { givenUp: asked.id } });
+  await say(asked);
+  await say(giveUp("hyperty://a.ex/other", 1));
+  assert.equal(signals[0].aborted, false);
+  await say(giveUp(asked.from, 2), giveUp(asked.from, 3));
+  assert.equal(signals[0].aborted, true);
+  await settle();
+  assert.deepEqual([node.said({ type: "response", id: asked.id }), errors], [[], []]);
+  await say({ ...giveUp(asked.from, 4), body: { givenUp: "x" } });
+  assert.deepEqual(errors, ["x"]);
+});

@@ -539,6 +539,8 @@ export class MessageBus {
       return isOfCopy ? this.#drop(message, DROPS.UNMATCHED) : this.#answer(message);
     }
     const isByLink = origin === "p2p-stub" && isOfCreator(message);
+    const givenUp = messages.keyGivenUp(message);
+    if (givenUp && !this.#endGivenUp(givenUp, isOut)) return this.#drop(message, DROPS.UNMATCHED);
     // The reporter's end of an object answers for its children, nobody else.
     const isNotice = !isOut && !isByLink && isOfChildren(message.to) && !this.isLocal(message.to);
     if (messages.isRequest(message) && !isNotice) {
@@ -564,6 +566,21 @@ export class MessageBus {
       ? awaited.some((one) => one !== runtime && !direct.includes(one))
       : isOut && isOfChildren(message.to);
     if (isHere && isForOthers) this.#goOut(message);
+  }
+
+  /**
+   * End a request that its requester gives up; return whether its receiver is to be told.
+   *
+   * @param {string} key of the request
+   * @param {boolean} isOut
+   */
+  #endGivenUp(key, isOut) {
+    const ended = this.#open.abandon(key);
+    if (!ended) return !isOut || this.#open.hasEnded(key);
+    this.#trace.step("bus", ended.step);
+    this.#closed(ended.request);
+    ended.waiter.reply?.(messages.refuse(ended.request, CODES.TIMEOUT, "it was given up"));
+    return true;
   }
 
   /**

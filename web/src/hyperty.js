@@ -1,9 +1,11 @@
 /** The interface for the code of a hyperty, the same in a Worker and in the page. */
 
-import { canonical, inboxOf, registrationOf } from "./address.js";
+import { canonical, inboxOf, registrationOf, schemeOf } from "./address.js";
 import { BODY_BYTES, CODES } from "./constants.js";
 import { BadMessageError, byteLength, checkSize, isObject, jsonOf } from "./json.js";
-import { codeOf, isRequest, isSuccess, normalise, reasonIn, refuse, replyTo } from "./message.js";
+import {
+  codeOf, isRequest, isSuccess, keyGivenUp, keyOf, normalise, reasonIn, refuse, replyTo,
+} from "./message.js";
 
 /** @typedef {import("./message.js").Message} Message */
 /** @typedef {import("./message.js").MessageType} MessageType */
@@ -22,11 +24,12 @@ import { codeOf, isRequest, isSuccess, normalise, reasonIn, refuse, replyTo } fr
  */
 
 /**
- * The code of a hyperty. `request` returns the value of the answer, or throws to refuse a request.
+ * The code of a hyperty. `request` returns the value of the answer, or throws to refuse a request;
+ * its signal is aborted when the requester has given up, and what it returns then goes nowhere.
  * `subscribe` lets a hyperty observe an object, `invited` takes an invitation to one.
  * @typedef {object} Code
  * @property {(hyperty: Hyperty) => unknown} [started]
- * @property {(message: Message, hyperty: Hyperty) => unknown} [request]
+ * @property {(message: Message, hyperty: Hyperty, signal: AbortSignal) => unknown} [request]
  * @property {(message: Message, hyperty: Hyperty) => unknown} [event]
  * @property {(asked: {object: string, observer: string, identity?: import("./message.js").SenderIdentity},
  *   hyperty: Hyperty) => unknown} [subscribe]
@@ -93,6 +96,8 @@ export class Hyperty {
   #followed = new Map();
   /** How many provisional answers a request has got. @type {WeakMap<Message, number>} */
   #progress = new WeakMap();
+  /** Requests that are being handled, by their keys. @type {Map<string, AbortController>} */
+  #handled = new Map();
 
   /**
    * @param {string} url
@@ -110,12 +115,12 @@ export class Hyperty {
    *
    * @param {string} to
    * @param {Json} [value]
-   * @param {{type?: MessageType, body?: JsonObject, provisional?: (message: Message) => void}} [options]
-   *   `body`: further fields of the body
+   * @param {{type?: MessageType, body?: JsonObject, provisional?: (message: Message) => void,
+   *   signal?: AbortSignal}} [options] `body`: further fields of the body; `signal`: gives it up
    * @returns {Promise<Json>}
    */
-  async request(to, value, { type = "create", body = {}, provisional } = {}) {
-    const answer = await this.ask(type, to, value === undefined ? body : { value, ...body }, { provisional });
+  async request(to, value, { type = "create", body = {}, ...terms } = {}) {
+    const answer = await this.ask(type, to, value === undefined ? body : { value, ...body }, terms);
     if (isSuccess(answer)) return answer.body.value ?? null;
     const { retryAfter } = answer.body;
     const seconds = typeof retryAfter === "number" ? retryAfter : null;
@@ -125,22 +130,56 @@ export class Hyperty {
   /**
    * Send a request and return the whole final answer, also if it is a refusal.
    *
+   * If `signal` is aborted, the request is given up: its receiver is told, and the reason is thrown.
+   *
    * @param {MessageType} type
    * @param {string} to
    * @param {JsonObject} body
-   * @param {{provisional?: (message: Message) => void}} [terms]
+   * @param {{provisional?: (message: Message) => void, signal?: AbortSignal}} [terms]
    * @returns {Promise<Message>}
    */
-  async ask(type, to, body, terms) {
+  async ask(type, to, body, { provisional, signal } = {}) {
+    signal?.throwIfAborted();
     const id = this.#outlet.nextId(this.url);
     const message = { id, type, from: this.url, to, body };
     if (!isRequest(message)) throw new TypeError(`nobody answers an event: ${type} to ${to}`);
+    /** @type {() => void} */
+    let abort = () => {};
     try {
-      return await this.#outlet.request(checked(() => normalise({ ...message, body: carried(body) })), terms);
+      const asked = this.#outlet.request(checked(() => normalise({ ...message, body: carried(body) })), { provisional });
+      if (!signal) return this.#ended(message, await asked);
+      const aborted = new Promise((_, reject) => (abort = () => reject(signal.reason)));
+      signal.addEventListener("abort", abort);
+      return this.#ended(message, await Promise.race([asked, aborted]));
     } catch (error) {
       if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
+      if (signal?.aborted) this.#giveUp(message);
       throw error;
+    } finally {
+      signal?.removeEventListener("abort", abort);
     }
+  }
+
+  /**
+   * Return the answer to a request; if the bus has made it, as none came in time, give it up.
+   *
+   * @param {Message} request
+   * @param {Message} answer
+   */
+  #ended(request, answer) {
+    if (codeOf(answer) === CODES.TIMEOUT && !answer.identity) this.#giveUp(request);
+    return answer;
+  }
+
+  /**
+   * Tell the hyperty that handles a request that nobody waits for its answer.
+   *
+   * @param {Message} request
+   */
+  #giveUp({ id: givenUp, to }) {
+    if (schemeOf(to) !== "hyperty") return;
+    const id = this.#outlet.nextId(this.url);
+    this.#outlet.post({ id, type: "create", from: this.url, to: inboxOf(to), body: { givenUp } });
   }
 
   /**
@@ -257,6 +296,8 @@ export class Hyperty {
    */
   async handle(code, message) {
     if (this.#objects?.take(message, code, this)) return;
+    const givenUp = keyGivenUp(message);
+    if (givenUp) return this.#handled.get(givenUp)?.abort();
     if (!isRequest(message)) {
       try {
         await code.event?.(message, this);
@@ -265,10 +306,16 @@ export class Hyperty {
       }
       return;
     }
-    await this.decide(message, () => {
-      if (!code.request) throw new Refusal(CODES.MALFORMED, "this hyperty takes no requests");
-      return code.request(message, this);
-    });
+    const control = new AbortController();
+    this.#handled.set(keyOf(message), control);
+    try {
+      await this.decide(message, () => {
+        if (!code.request) throw new Refusal(CODES.MALFORMED, "this hyperty takes no requests");
+        return code.request(message, this, control.signal);
+      }, control.signal);
+    } finally {
+      this.#handled.delete(keyOf(message));
+    }
   }
 
   /**
@@ -276,21 +323,24 @@ export class Hyperty {
    *
    * @param {Message} message
    * @param {() => unknown} act
+   * @param {AbortSignal} [signal] is aborted when the requester has given up
    */
-  async decide(message, act) {
-    this.#outlet.post(await this.#answer(message, act));
+  async decide(message, act, signal) {
+    this.#outlet.post(await this.#answer(message, act, signal));
   }
 
   /**
    * @param {Message} message
    * @param {() => unknown} act
+   * @param {AbortSignal} [signal]
    * @returns {Promise<Message>}
    */
-  async #answer(message, act) {
+  async #answer(message, act, signal) {
     try {
       const value = /** @type {Json | undefined} */ (await act());
       return replyTo(message, CODES.OK, checked(() => carried({ value }), CODES.INTERNAL));
     } catch (error) {
+      if (signal?.aborted) return refuse(message, CODES.TIMEOUT, "it was given up");
       let flaw = error;
       if (isRefusal(error)) {
         const answer = refuse(message, error.code, error.reason, error.retryAfter);

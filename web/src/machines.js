@@ -158,7 +158,7 @@ export const MACHINES = {
     ],
   },
   transaction: {
-    ends: ["final", "timed-out"],
+    ends: ["final", "timed-out", "given-up"],
     stays: {"pending": 15.0},
     rows: [
     ["[*]", "opened", "pending"],
@@ -168,6 +168,7 @@ export const MACHINES = {
     ["pending", "answered", "final"],
     ["pending", "refused", "final"],
     ["pending", "silence", "timed-out"],
+    ["pending", "given-up", "given-up"],
     ],
   },
   object_subscription: {

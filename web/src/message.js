@@ -96,6 +96,17 @@ export const keyOf = (message) =>
     : `${message.from}|${message.to}|${message.id}`;
 
 /**
+ * Return the key of the request that an event gives up, as its sender no longer waits; null: it is
+ * another message.
+ *
+ * @param {Message} message
+ */
+export const keyGivenUp = ({ type, from, to, body }) =>
+  type === "create" && urls.isInbox(to) && Number.isInteger(body.givenUp)
+    ? `${from}|${to.slice(0, to.lastIndexOf("/"))}|${body.givenUp}`
+    : null;
+
+/**
  * @param {Message} request
  * @param {number} code
  * @param {JsonObject} [body]

@@ -106,6 +106,25 @@ export class Transactions {
     return transaction && this.#end(transaction, "refused", why);
   }
 
+  /**
+   * End a transaction whose requester no longer waits.
+   *
+   * @param {string} key of its request
+   */
+  abandon(key) {
+    const transaction = this.#open.get(key);
+    return transaction ? this.#end(transaction, "given-up", "") : null;
+  }
+
+  /**
+   * Return whether a transaction has ended lately without an answer of the receiver.
+   *
+   * @param {string} key of its request
+   */
+  hasEnded(key) {
+    return this.#ended.has(key);
+  }
+
   /** @param {string} why */
   giveUpAll(why) {
     return [...this.#open.values()].map((one) => this.#end(one, "refused", why));

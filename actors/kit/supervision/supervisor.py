@@ -106,6 +106,7 @@ class Workers(Generic[T]):
         self._work = work
         self._given: deque[tuple[T, Context]] = deque()
         self._idle: list[trio.lowlevel.Task] = []
+        self._running: dict[trio.CancelScope, T] = {}
         self._is_served = False
 
     def give(self, piece: T, context: Context) -> None:
@@ -118,6 +119,16 @@ class Workers(Generic[T]):
         self._given.append((piece, context))
         if not self._is_served:
             self._call()
+
+    def list_jobs(self) -> list[T]:
+        """Return the jobs that wait, in the middle or to begin."""
+        return [*self._running.values(), *(piece for piece, _ in self._given)]
+
+    def cancel(self, piece: T) -> None:
+        """Cancel a job that has begun, at its next checkpoint; not to be called by a job."""
+        for scope, running in self._running.items():
+            if running is piece:
+                scope.cancel()
 
     def _call(self) -> None:
         self._is_served = True
@@ -134,18 +145,22 @@ class Workers(Generic[T]):
     async def _serve(self) -> None:
         while True:
             # A piece that leaves a cancel scope open is found here: it is a crash.
-            with trio.CancelScope():
-                await self._turn()
+            with trio.CancelScope() as scope:
+                await self._turn(scope)
             if len(self._idle) >= IDLE_WORKERS:
                 return
             await self._be_called()
 
-    async def _turn(self) -> None:
-        """Run queued jobs until none is left or a job waits."""
+    async def _turn(self, scope: trio.CancelScope) -> None:
+        """Run queued jobs in a scope until none is left or a job has waited.
+
+        Only the last job of a turn waits, so the scope of the turn is that of the waiting job.
+        """
         left, running = BATCH, None
         try:
             while self._given:
                 piece, context = self._given.popleft()
+                self._running[scope] = piece
                 running = _Piece(self._work(piece), context, self._pass_on)
                 await running
                 if running.has_waited:
@@ -153,9 +168,11 @@ class Workers(Generic[T]):
                 left -= 1
                 if not left:
                     left = BATCH
+                    del self._running[scope]
                     # Each piece runs in any case, as a requester waits for its answer.
                     await trio.lowlevel.cancel_shielded_checkpoint()
         finally:
+            self._running.pop(scope, None)
             if running is None or not running.has_waited:
                 self._pass_on()
 

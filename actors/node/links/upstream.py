@@ -1,6 +1,6 @@
 """Acceptors for upstream's stubs: plain ones, and those that open a session at `mn:/session`."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -18,7 +18,7 @@ from specs.dialects.dialect import PLAIN, UPSTREAM, dialect_of, meaning_of
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Stamp
 from specs.jsonvalue import Json, JsonObject
-from specs.message import Message, MessageType
+from specs.message import GIVEN_UP, Message, MessageType, key_given_up
 from specs.reply_code import Code
 from transports import codec
 from transports.link import Upgrade
@@ -29,6 +29,13 @@ _KEPT: Final = Stamp(is_kept=True)
 
 _OPENING: Final = 1
 """Id of the session request that the acceptor makes itself; only a refusal reaches the peer."""
+
+
+def _select_known(entries: Sequence[OutboundMessage]) -> Iterator[OutboundMessage]:
+    """Yield the messages that upstream knows: not those that give up a request."""
+    for entry in entries:
+        if GIVEN_UP not in entry.message.body or key_given_up(entry.message) is None:
+            yield entry
 
 
 class PlainAcceptor(Acceptor):
@@ -75,7 +82,7 @@ class PlainAcceptor(Acceptor):
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
-        for entry in entries:
+        for entry in _select_known(entries):
             if entry.message.from_ != self._control or entry.message.code != Code.OK:
                 yield spelt(entry, self.dialect)
 
@@ -163,7 +170,7 @@ class SessionAcceptor(Acceptor):
 
     @override
     def write(self, entries: Sequence[OutboundMessage]) -> Iterable[bytes]:
-        for entry in entries:
+        for entry in _select_known(entries):
             message = entry.message
             if message.from_ == self._control:
                 yield from self._write_answer(message)

@@ -60,7 +60,15 @@ from specs.addresses.address import is_below, runtime_of
 from specs.child import is_of_creator, object_of, parent_of
 from specs.limits.bus import OPEN_REQUESTS
 from specs.limits.protocol import REPLY_TIMEOUT, STUB_QUEUE, WARNING_PAUSE
-from specs.message import Message, identified, instance_id, position_of, refuse
+from specs.message import (
+    GIVEN_UP,
+    Message,
+    identified,
+    instance_id,
+    key_given_up,
+    position_of,
+    refuse,
+)
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
@@ -479,7 +487,10 @@ class MessageBus(Actor[Never]):
                 self._answer(passed, now)
             return
         is_by_node = flight.origin is Origin.NODE_STUB and not flight.is_outgoing
-        if not passed.is_event and not (is_by_node and self._is_notice(passed.to)):
+        is_event = passed.is_event
+        if is_event and GIVEN_UP in passed.body and not self._end_given_up(passed, flight, now):
+            return
+        if not is_event and not (is_by_node and self._is_notice(passed.to)):
             if self.answers.is_crowding(passed) and self.routing.find(passed.to):
                 self._warn(passed, _CROWDED)
                 why = _CROWDED.why
@@ -495,6 +506,25 @@ class MessageBus(Actor[Never]):
             self._send_out(passed, flight.intent or intent_of(passed), now)
         if self._rules.targets:
             self._copy(flight, passed, now)
+
+    def _end_given_up(self, event: Message, flight: InFlight, now: float) -> bool:
+        """Close the request that an event gives up; return whether the event is to be forwarded.
+
+        A request that this runtime has not sent, or that is answered, is not given up elsewhere.
+        """
+        key = key_given_up(event)
+        if key is None:
+            return True
+        ended = self.answers.abandon(key)
+        if ended is not None:
+            self.outbound.settle(ended.request, now)
+            if ended.waiter.reply is not None:
+                # A requester in a sandbox process has a task here, which ends with this.
+                ended.waiter.reply(refuse(ended.request, Code.TIMEOUT, "it was given up"))
+        elif flight.is_outgoing and not self.answers.has_ended(key):
+            self.hops.record_drop(event, DropReason.UNMATCHED)
+            return False
+        return True
 
     # ---- copies
 

@@ -172,6 +172,19 @@ class OpenRequests:
             self._forget_request(request)
         return ended
 
+    def abandon(self, key: transactions.Key) -> transactions.Ended[InFlight] | None:
+        """Close an open request that its requester has given up; nobody answers the request."""
+        ended = self._open.abandon(key)
+        if ended is not None:
+            self._hops.step(ended.step)
+            self._hops.count_given_up()
+            self._forget_request(ended.request)
+        return ended
+
+    def has_ended(self, key: transactions.Key) -> bool:
+        """Return whether a request has lately ended without an answer of its receiver."""
+        return self._open.has_ended(key)
+
     def reject(
         self, flight: InFlight, code: Code, why: str, retry_after: float | None = None
     ) -> None:

@@ -21,12 +21,13 @@ from specs.addresses.address import canonical, inbox_of, scheme_of
 from specs.bodies.chunk import CHUNKS
 from specs.bodies.object import ChildWindow, Observe, ReadAttribute
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonInput, freeze
+from specs.jsonvalue import Json, JsonInput, JsonObject, freeze
 from specs.limits.bus import MAX_ATTEMPTS
-from specs.limits.protocol import ANSWER_WITHIN_MOST
+from specs.limits.protocol import ANSWER_WITHIN_MOST, GOODBYE_TIMEOUT
 from specs.message import (
     ANSWER_WITHIN,
     DURABLE,
+    GIVEN_UP,
     Message,
     MessageType,
     is_durable,
@@ -132,8 +133,9 @@ class HypertyClient:
         Returns:
             The final answer; its body has the `value` that the receiver returned.
 
-        If cancelled, a message that the bus has not taken yet is not sent; the answer to one
-        that was sent is dropped.
+        If cancelled, a message that the bus has not taken yet is not sent. The handler of one that
+        was sent is cancelled, unless it is shielded, as after a 408; its answer is dropped. A full
+        bus may delay the cancellation for `GOODBYE_TIMEOUT` seconds.
 
         Raises:
             TypeError: An argument is of a wrong kind.
@@ -182,7 +184,7 @@ class HypertyClient:
         Returns:
             The final answer, as of `request`.
 
-        If cancelled, a message that was sent is still repeated, and its answer is dropped.
+        If cancelled, the request is given up, as of `request`.
 
         Raises:
             TypeError: An argument is of a wrong kind.
@@ -214,8 +216,8 @@ class HypertyClient:
         Returns:
             The final answers, by receiver, in the order of `receivers`.
 
-        If cancelled, requests may have been sent to some or all receivers; their answers are
-        dropped.
+        If cancelled, requests may have been sent to some or all receivers; each is given up, as of
+        `request`.
 
         Raises:
             TypeError: An argument is of a wrong kind.
@@ -306,8 +308,7 @@ class HypertyClient:
         Returns:
             The final answer, as of `request`.
 
-        If cancelled, a message that the bus has not taken yet is not sent; the answer to one
-        that was sent is dropped.
+        If cancelled, the request is given up, as of `request`.
 
         Raises:
             TypeError: An argument is of a wrong kind.
@@ -339,7 +340,15 @@ class HypertyClient:
                     await trio.lowlevel.checkpoint()
                     return refuse(message, exc.code, exc.reason)
             else:
-                answer = await participant.port.insist(message, attempts)
+                try:
+                    answer = await participant.port.insist(message, attempts)
+                except trio.Cancelled:
+                    with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                        await self._give_up(message)
+                    raise
+                # The bus has answered: the receiver is perhaps still at work.
+                if answer.body["code"] == Code.TIMEOUT and answer.identity is None:
+                    await self._give_up(message)
         if answer is None:
             answer = await self._ask_in_chunks(message, attempts)
         if CHUNKS in answer.body:
@@ -359,9 +368,33 @@ class HypertyClient:
                 # The id is made after those of the chunks: ids of one sender rise.
                 number = participant.ids.next(self.url)
                 sent = Message(number, message.type, self.url, message.to, short_body)
-                return await participant.port.insist(sent, attempts)
+                try:
+                    answer = await participant.port.insist(sent, attempts)
+                except trio.Cancelled:
+                    with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                        await self._give_up(sent)
+                    raise
+                if answer.code == Code.TIMEOUT and answer.identity is None:
+                    await self._give_up(sent)
+                return answer
         except BadMessageError as exc:
             return refuse(message, exc.code, exc.reason)
+
+    async def _give_up(self, request: Message) -> None:
+        """Tell the receiver of a request that nobody waits for its answer.
+
+        Only hyperties are told, as other receivers have no handlers of an application. The domain
+        keeps a durable request, whoever waits.
+        """
+        if scheme_of(request.to) != "hyperty" or is_durable(request):
+            return
+        participant = self._participant
+        body: JsonObject = {GIVEN_UP: request.id}
+        with suppress(ActorStoppedError):
+            number = participant.ids.next(self.url)
+            to = inbox_of(request.to)
+            event = Message(number, MessageType.CREATE, self.url, to, body, participant.identity)
+            await participant.port.post(event)
 
     @final
     def discover(

@@ -39,11 +39,13 @@ class _Wanted:
         verb: Verb of the request.
         path: `resource` of its body; empty: it has none.
         by_class: Class of its value, if other handlers have the same verb and path.
+        shield: Whether the method goes on when the requester has given up.
     """
 
     verb: MessageType
     path: str
     by_class: type | None = None
+    shield: bool = False
 
     @property
     def words(self) -> str:
@@ -52,7 +54,9 @@ class _Wanted:
         return f"{self.verb}{path}"
 
 
-def handles(what: str | type, *, path: str = "") -> Callable[[F], F]:  # type: ignore[explicit-any] # see F
+def handles(  # type: ignore[explicit-any] # see F
+    what: str | type, *, path: str = "", shield: bool = False
+) -> Callable[[F], F]:
     """Mark a method of a hyperty as a handler of requests.
 
     The method is asynchronous. Its one parameter is the `value` of the request, read into the
@@ -67,6 +71,8 @@ def handles(what: str | type, *, path: str = "") -> Callable[[F], F]:  # type: i
             dataclass: the method then takes each create whose value has the keys of this class.
         path: What the request is about, such as `/todo`; `request` has it as `path`, the message as
             `resource` of its body.
+        shield: Whether the method goes on when its requester is cancelled or has waited too long;
+            else it is cancelled then.
 
     Raises:
         TypeError: Verb or path is invalid. When the class of the hyperty is defined: the method has
@@ -75,9 +81,9 @@ def handles(what: str | type, *, path: str = "") -> Callable[[F], F]:  # type: i
     if path and not path.startswith("/"):
         raise TypeError(f"a path begins with a slash, such as '/todo', not {path!r}")
     if isinstance(what, type) and is_class(what):
-        wanted = _Wanted(MessageType.CREATE, path, what)
+        wanted = _Wanted(MessageType.CREATE, path, what, shield)
     elif isinstance(what, str) and what in _VERBS:
-        wanted = _Wanted(MessageType(what), path)
+        wanted = _Wanted(MessageType(what), path, shield=shield)
     else:
         verbs = ", ".join(sorted(_VERBS))
         raise TypeError(

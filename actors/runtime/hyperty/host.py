@@ -1,6 +1,7 @@
 """The actor that runs one hyperty for one life."""
 
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable
 from contextvars import Context, copy_context
 from typing import Final, TypeVar
@@ -36,11 +37,21 @@ from specs.limits.protocol import (
     RETRY_AFTER,
 )
 from specs.limits.transfer import TRANSFER_SILENCE
-from specs.message import ANSWER_WITHIN, Message, MessageType, refuse, reply_to
+from specs.message import (
+    ANSWER_WITHIN,
+    GIVEN_UP,
+    Message,
+    MessageType,
+    key_given_up,
+    refuse,
+    reply_to,
+)
 from specs.reply_code import Code
 from transports.bodies import read_body
 
 _STOPPED: Final = "the hyperty was stopped"
+_EARLY: Final = 64
+"""Number of requests that are remembered because they were given up before they came."""
 _INVITING: Final = f"/{SUBSCRIPTION}"
 
 T = TypeVar("T")
@@ -55,12 +66,14 @@ class _Work:
         whole: Its body, if it came in chunks; None: it did not.
         peer: The runtime that has sent the request.
         context: Context variables at the arrival of the request.
+        is_given_up: Whether the requester no longer waits: the request gets no answer.
     """
 
     request: Message
     whole: WholeBody | None
     peer: str
     context: Context = attrs.field(factory=copy_context)
+    is_given_up: bool = False
 
 
 def _make_hyperty(make: HypertyMaker) -> Hyperty:
@@ -101,6 +114,7 @@ class HypertyHost(Actor[Delivery]):
         self._shares: WorkShares[_Work] = WorkShares(CONCURRENT, WAITING, PEER_WAITING)
         self._workers = Workers(self, self._answer)
         self._bodies = KeptBodies(participant)
+        self._given_up_early: deque[tuple[str, int]] = deque(maxlen=_EARLY)
         self._is_watching = False
         self._hyperty.enter(participant, self)
 
@@ -122,13 +136,39 @@ class HypertyHost(Actor[Delivery]):
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
             copy = request if is_own or whole is not None else bodies.own_copy(request)
             work = _Work(copy, whole, peer_of(copy))
+            if self._given_up_early and (copy.from_, copy.id) in self._given_up_early:
+                work.is_given_up = True
             may_begin, rejected = self._shares.enter(work.peer, work)
             if may_begin:
                 self._workers.give(work, work.context)
             if rejected is not None:
                 await self._give_up(rejected, "too many requests wait for it", RETRY_AFTER)
+        elif GIVEN_UP in request.body and (key := key_given_up(request)) is not None:
+            from_, _, number = key
+            self._cancel_handler(from_, number)
         else:
             await self._run_handler(self._handle_event, request)
+
+    def _cancel_handler(self, from_: str, number: int) -> None:
+        """Cancel the handler of a request that its requester has given up, unless it is shielded.
+
+        Args:
+            from_: The requester, which has been verified as the sender of the request was.
+            number: Id of the request.
+        """
+        for work in (*self._workers.list_jobs(), *self._shares.list_waiting()):
+            if work.request.id == number and work.request.from_ == from_:
+                if not self._is_shielded(work.request):
+                    work.is_given_up = True
+                    self._workers.cancel(work)
+                return
+        # It has been answered, or comes later by another path.
+        self._given_up_early.append((from_, number))
+
+    def _is_shielded(self, request: Message) -> bool:
+        """Return whether the handler of a request goes on though nobody waits."""
+        handler = self._hyperty.handlers.find(request)
+        return self._hyperty.shield or (handler is not None and handler.wanted.shield)
 
     async def _give_up(self, work: "_Work", why: str, retry_after: float | None = None) -> None:
         if work.whole is not None:
@@ -212,12 +252,16 @@ class HypertyHost(Actor[Delivery]):
         return True
 
     async def _answer(self, work: "_Work") -> None:
-        """Handle a request and send exactly one answer, also after a crash or a cancellation."""
+        """Handle a request and send exactly one answer, also after a crash or a cancellation.
+
+        A request that its requester has given up gets no answer.
+        """
         request, whole = work.request, work.whole
         answer: Message | None = None
         try:
-            result = await self._run_handler(self._reply_to, request)
-            answer = result if isinstance(result, Message) else refuse(request, *result)
+            if not work.is_given_up:
+                result = await self._run_handler(self._reply_to, request)
+                answer = result if isinstance(result, Message) else refuse(request, *result)
         finally:
             for _, following in self._shares.leave(work.peer):
                 self._workers.give(following, following.context)
@@ -225,7 +269,7 @@ class HypertyHost(Actor[Delivery]):
                 self._bodies.release(whole)
             if answer is None:
                 answer = refuse(request, Code.UNAVAILABLE, _STOPPED)
-            if not self._port.try_answer(answer):
+            if not (work.is_given_up or self._port.try_answer(answer)):
                 until = trio.current_time() + GOODBYE_TIMEOUT
                 with trio.CancelScope(deadline=until, shield=True):
                     await self._port.post(answer)
@@ -277,16 +321,18 @@ class HypertyHost(Actor[Delivery]):
     async def _handle_in_time(self, request: Message) -> Sendable:
         """Call the handler of a request for as long as it may take, and keep its requester waiting.
 
+        A shielded handler may take longer, but its requester is not kept waiting.
+
         Raises:
             Refused: The handler has taken too long, and was cancelled.
         """
         limit = self._time_for(request)
         if limit is None:
             return await self._handle_request(request)
-        waiting = trio.CancelScope()
+        waiting = trio.CancelScope(deadline=trio.current_time() + limit)
         self.spawn(self._prolong, request, waiting)
         try:
-            with trio.move_on_after(limit):
+            with trio.move_on_after(math.inf if self._is_shielded(request) else limit):
                 return await self._handle_request(request)
         finally:
             waiting.cancel()

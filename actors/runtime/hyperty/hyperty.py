@@ -270,11 +270,14 @@ class Hyperty(HypertyClient, ABC):
             requester names a time; then it is cancelled, and the request is answered 408.
             Meanwhile requesters are kept waiting by provisional answers. None: a handler may take
             as long as it likes, but requesters wait for 15 seconds only.
+        shield: Whether its handlers of requests go on when a requester is cancelled or has waited
+            too long; else they are cancelled then. `handles` shields a single one.
     """
 
     _host: Actor[Delivery]
     handlers: ClassVar[Handlers] = NO_HANDLERS
     answer_within: ClassVar[float | None] = None
+    shield: ClassVar[bool] = False
 
     @override
     def __init_subclass__(cls, **options: object) -> None:
@@ -324,7 +327,8 @@ class Hyperty(HypertyClient, ABC):
         most `CONCURRENT` at a time, of one runtime at most half. The default refuses each request
         with 400.
 
-        If cancelled, by a restart or the undeployment of the hyperty, the request is answered 503.
+        If cancelled, by a restart or the undeployment of the hyperty, the request is answered 503;
+        if cancelled because its requester has given up, it is not answered.
 
         Raises:
             Refused: To answer with another code.

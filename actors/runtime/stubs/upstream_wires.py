@@ -37,7 +37,7 @@ from specs.dialects.dialect import Dialect, meaning_of, spell
 from specs.dialects.spellings import LIST_KEYS
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
-from specs.message import Message, reason_in
+from specs.message import GIVEN_UP, Message, key_given_up, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.codec import BadLine, decode_items, decode_line, decode_object, encode, read_object
 from transports.link import Kind, Link
@@ -93,6 +93,8 @@ class LegacyWire(NodeWire):
     @final
     @override
     def write(self, message: Message) -> bytes:
+        if GIVEN_UP in message.body and key_given_up(message) is not None:
+            raise BadMessageError("upstream's runtimes do not know that a request is given up")
         return encode(message, self._dialect)
 
     @final

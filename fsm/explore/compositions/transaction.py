@@ -3,8 +3,8 @@
 Claims I-T2, I-T4 and I-T6. Participants: `fsm.bus.transactions` on the requesting side, where
 requests are sent again, and its `OutstandingCore` on the side of a component that may crash before
 it has answered (R11). Faults and events: any message is lost or comes twice, an answer is late,
-provisional, or never comes; the component crashes, and the router answers for it; the request is
-abandoned.
+provisional, or never comes; the component crashes, and the router answers for it; the router
+refuses the request, or its requester gives it up and tells the component.
 """
 
 import math
@@ -16,13 +16,16 @@ from fsm.bus import transactions
 from fsm.engine import Step
 from fsm.explore import composition as plan
 from fsm.explore.composition import Call, Condition, Event, UnsafeError
-from specs.message import Message, MessageType
+from specs.message import GIVEN_UP, Message, MessageType
 from specs.reply_code import FIRST_FINAL, Code
 
 ASKER: Final = "asker"
 COMPONENT: Final = "component"
 
 _REQUEST: Final = Message(1, MessageType.READ, "hyperty://a.ex/h", "hyperty://b.ex/h", {})
+_GIVEN_UP: Final = Message(
+    2, MessageType.CREATE, _REQUEST.from_, f"{_REQUEST.to}/events", {GIVEN_UP: _REQUEST.id}
+)
 
 
 def _answer(code: int) -> Message:
@@ -57,10 +60,16 @@ class Asker(plan.Host):
         self.steps([self.core.open(_REQUEST, None, self.now, terms)])
         self.send(COMPONENT, "request")
 
-    def cancel(self) -> None:
-        ended = self.core.give_up(_REQUEST, "given up")
+    def refuse(self) -> None:
+        ended = self.core.give_up(_REQUEST, "refused")
         if ended is not None:
             self._end(ended.step)
+
+    def cancel(self) -> None:
+        ended = self.core.abandon((_REQUEST.from_, _REQUEST.to, _REQUEST.id))
+        if ended is not None:
+            self._end(ended.step)
+            self.send(COMPONENT, "give_up")
 
     def answer(self, code: int) -> None:
         result = self.core.answered(_answer(code), self.now)
@@ -92,6 +101,9 @@ class Component(plan.Host):
     def request(self) -> None:
         self.requests.ask(_REQUEST, self.now)
 
+    def give_up(self) -> None:
+        self.requests.end_given_up(_GIVEN_UP)
+
     def reply(self, code: int) -> None:
         if self.requests.asked(_answer(code)) is None:
             raise UnsafeError("an answer belongs to no request (I-T5)")
@@ -116,7 +128,8 @@ TRANSACTION: Final = plan.Composition(
     channels=tuple(plan.both_ways(ASKER, COMPONENT)),
     events=(
         Event("a request is sent", ASKER, "begin"),
-        Event("the request is given up", ASKER, "cancel", lambda asker: len(asker.core) > 0),
+        Event("the router refuses it", ASKER, "refuse", lambda asker: len(asker.core) > 0),
+        Event("the requester gives it up", ASKER, "cancel", lambda asker: len(asker.core) > 0),
         Event("the component is at work", COMPONENT, Call("reply", (100,)), _is_asked),
         Event("the component answers", COMPONENT, Call("reply", (200,)), _is_asked, 2),
         Event("the component crashes", COMPONENT, "crash", _is_asked, is_fault=True),

@@ -44,7 +44,8 @@ class Match(fold.ProcessClaim, claims=("I-T1",), place=fold.Place.RUNTIME):
 class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
     """A request made in this runtime gets a final answer within the time limit (I-T3).
 
-    Each attempt has its own time limit, and at most `MAX_ATTEMPTS` are made.
+    Each attempt has its own time limit, and at most `MAX_ATTEMPTS` are made. A request that its
+    requester gives up gets none.
 
     Attributes:
         refused: Requests that the process refused when it ended: the requester is gone by then.
@@ -82,6 +83,10 @@ class Unanswered(fold.ProcessClaim, claims=("I-T3",), place=fold.Place.RUNTIME):
         key = _key_of_step(record)
         if record.cause == "refused":
             self.refused.add(key)
+        elif record.cause == "given-up":
+            # Its requester no longer waits.
+            self._waiting.pop(key, None)
+            self._repeats.pop(key, None)
         elif record.cause == "repeated" and key in self._waiting:
             self._repeats[key] += 1
             if self._repeats[key] < MAX_ATTEMPTS:

@@ -87,6 +87,7 @@ ROWS = [
     ("p2p-reconnect", "p2p_connection", "disconnected", "renegotiated"),
     ("transaction", "transaction", "pending", "repeated"),
     ("transaction", "transaction", "pending", "refused"),
+    ("transaction", "transaction", "pending", "given-up"),
     ("resolve", "stub_deployment", "deploying", "load-failed"),
     ("resolve", "resolve_job", "wait", "none"),
     ("registration", "registration", "live", "disconnect"),

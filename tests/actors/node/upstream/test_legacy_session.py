@@ -53,3 +53,17 @@ async def test_what_replaces_a_malformed_answer_does_not_show_the_token(body, au
         answer = await new.hear()
         assert (answer.code, answer.from_) == (502, hidden)
         assert not any(old.token in str(fact) for fact in world.tracer.facts)
+
+
+@pytest.mark.parametrize("peer", [plain_peer, session_peer])
+async def test_upstream_is_not_told_that_a_request_is_given_up(peer, autojump_clock):
+    async with old_world() as world:
+        old, new = await peer(world), await world.peer(RA)
+        hyperty = await old.allocate()
+        (own,) = await new.allocate()
+        request = await new.post("create", own, hyperty, value=1)
+        await new.post("create", own, f"{hyperty}/events", givenUp=request.id)
+        await new.post("create", own, f"{hyperty}/events", value={"givenUp": 1})
+
+        heard = [await old.hear(), await old.hear()]
+        assert [one["body"]["value"] for one in heard] == [1, {"givenUp": 1}]

@@ -13,6 +13,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.runtime.catalogue import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
+from specs.message import Message, MessageType
 from tests.actors.runtime.stubs.stub_world import R, S, StubForm, StubWorld
 from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.trace.memory import MemoryTracer
@@ -95,3 +96,13 @@ async def test_a_token_that_is_refused_with_500_is_unknown(autojump_clock):
         await stub.status("live")
         assert [one["type"] for one in node.control] == ["open", "re-open", "open"]
         assert stub.sessions() == [f"{S}/session/1", f"{S}/session/2"]
+
+
+async def test_nodes_of_upstream_are_not_told_that_a_request_is_given_up(autojump_clock):
+    for form in ("legacy-websocket", "legacy-session"):
+        async with opened(form) as (stub, node):
+            for number, body in enumerate(({"givenUp": 1}, {"value": 1}), start=2):
+                ends = "hyperty://a.ex/1", "hyperty://a.ex/2/events"
+                await stub.send(Message(number, MessageType.CREATE, *ends, body))
+            await trio.sleep(1)
+            assert [one["body"].get("value") for one in node.heard] == [1]
