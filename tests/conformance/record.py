@@ -4,9 +4,10 @@ RUN is a directory or file that `--trace` wrote. It must have the traces of all 
 that took part. The scenario has the requests, events and answers of hyperties, their observations,
 and the changes of their data objects, each with the way that it took. Traces have no bodies of
 hyperties: a request has none in the scenario, an answer has its code, and the nth change sets `t`
-to n + 1. A run is refused if it has what no line of a scenario can express: direct links, links that
-broke, policies that denied a message, requests to parts of the framework, children, invitations,
-several nodes of one domain. Exits with 0, with 1 if the replay differs, with 2 if RUN is refused.
+to n + 1. A run is refused if it has what no line of a scenario can express: direct links, links
+that broke, policies that denied a message, requests to parts of the framework, children,
+invitations, several nodes of one domain. Exits with 0, with 1 if the replay differs, with 2 if RUN
+is refused.
 """
 
 import sys
