@@ -88,7 +88,7 @@ class PendingHandOvers:
         return awaited is not None and awaited[0] == node
 
     def end(self, runtime: str) -> None:
-        """Resume writes to the link of a runtime, with or without the older messages; idempotent."""
+        """Resume writes to the link of a runtime, with or without the older messages."""
         awaited = self._awaited.pop(runtime, None)
         if awaited is not None:
             self._release(awaited[1])

@@ -196,7 +196,7 @@ class EngineClient(Actor[messages.Carry]):
         await self._bus.tell(lambda node: node.group.durable.take_outcomes(number, outcomes))
 
     async def fetch(self, runtime: str, number: int, after: int, most: int) -> None:
-        """Read messages of a log and report them; for the arguments see `fsm.group.durable.LogPort`."""
+        """Read messages of a log and report them; see `fsm.group.durable.LogPort`."""
         kept: Sequence[Kept] | None = None
         with suppress(EngineDownError):
             entries = await self._engine.fetch(runtime, after, most)
