@@ -381,6 +381,22 @@ CLIENT_TLS: Final = group(_client_tls)
 """
 
 
+def _read_collector(url: str) -> str:
+    from actors.kit.otlp import read_collector  # noqa: PLC0415 - slow to import
+
+    try:
+        return read_collector(url)
+    except ValueError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+OTLP: Final = {
+    "otlp": option("URL", read=_read_collector),
+    "otlp_sample": option("NUMBER", type=Count(1)),
+}
+"""Options for fields about spans, of a node and of a runtime."""
+
+
 def http_config(
     *, http: str | None = option("HOST:PORT", read=PLACE), http_token_file: Path | None = option()
 ) -> HttpConfig | None:

@@ -94,7 +94,7 @@ def _check_name(path: Path) -> None:
 def flaw_of(path: Path, form: DatabaseForm) -> str:
     """Return why a database file cannot be used, as half a sentence; empty: the file can be used.
 
-    Nothing is made or changed, and another process may have the file open.
+    Nothing is made or changed, and another process may have the file open. All of it is read.
 
     Args:
         path: The file; it need not be there.
@@ -112,6 +112,9 @@ def flaw_of(path: Path, form: DatabaseForm) -> str:
         where = f"{path.absolute().as_uri()}?mode=ro"
         with closing(sqlite3.connect(where, timeout=_BUSY_TIMEOUT, uri=True)) as connection:
             _check_owner(connection, form)
+            (flaw,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+            if flaw != "ok":
+                return "it is damaged; restore a backup"
     except (OSError, sqlite3.Error) as exc:
         return str(exc)
     return ""
