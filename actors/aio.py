@@ -467,6 +467,7 @@ class Runtime:
         *,
         path: str = "",
         answer_within: float | None = None,
+        traceparent: str | None = None,
     ) -> Message:
         """Send a request and return its final answer, as `Hyperty.request` does.
 
@@ -476,6 +477,7 @@ class Runtime:
             type_: Verb of the request.
             path: What the request is about.
             answer_within: Seconds for which the answer is awaited.
+            traceparent: The span that the request belongs to, such as the header of a web request.
 
         If cancelled, the request is cancelled as that of a hyperty.
 
@@ -488,7 +490,7 @@ class Runtime:
         """
         caller = await self._own_caller()
         ask = partial(caller.request, to, value, type_, path=path, answer_within=answer_within)
-        return await self.thread.run(ask)
+        return await self.thread.run(partial(ask, traceparent=traceparent))
 
     async def send(self, to: str, value: Sendable = None) -> None:
         """Send an event to a hyperty, as `Hyperty.send` does.

@@ -21,6 +21,7 @@ from actors.http.config import HttpConfig
 from actors.kit import http_client
 from actors.kit.back_ends.ice import read_ice
 from actors.kit.log import Level, Style, configure_log
+from actors.kit.otlp import read_collector
 from actors.kit.trace import Tracer
 from actors.policy.store import PolicyConfig
 from actors.resources import open_tracer
@@ -370,6 +371,20 @@ def _client_tls(
 CLIENT_TLS: Final = group(_client_tls)
 """The options for dialling nodes with TLS; the command has `insecure`, `node` and maybe `foreign`.
 """
+
+
+def _read_collector(url: str) -> str:
+    try:
+        return read_collector(url)
+    except ValueError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+OTLP: Final = {
+    "otlp": option("URL", read=_read_collector),
+    "otlp_sample": option("NUMBER", type=Count(1)),
+}
+"""Options for fields about spans, of a node and of a runtime."""
 
 
 def http_config(

@@ -260,6 +260,7 @@ _MORE: Final = fields(
     store=option(),
     http=group(options.http_config),
     monitor=option(),
+    **options.OTLP,
 )
 
 

@@ -176,6 +176,8 @@ OF_RUNTIMES: Final = frozenset(
         Constant.BROKEN_CLAIMS,
         Tally.DESCRIPTORS,
         Tally.HINTS,
+        Tally.SPANS,
+        Tally.TRACEPARENTS,
     }
 )
 """The metrics that a runtime counts, beside its gauges."""

@@ -98,6 +98,8 @@ class Tally(Measured):
     ADMISSIONS = "group_admissions", (), "Times that the node became a member of its group."
     FENCES = "group_fences", (), "Times that the node lost its membership: all links were closed."
     DESCRIPTORS = "descriptors_judged", ("outcome",), "Descriptors of stubs that were verified."
+    SPANS = "spans", ("fate",), "Spans that a collector took, or that were dropped, and why."
+    TRACEPARENTS = "traceparents_ignored", (), "Invalid parents of sampled messages."
 
 
 class Timing(Measured):

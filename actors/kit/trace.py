@@ -397,6 +397,8 @@ class Tracer(ABC):
         names: Whether records of messages name the users who sent them.
         watches: Whether, without hops, rows of tables, searches for routes, and the answers to
             sampled requests are wanted.
+        sample: Without hops, what happens to messages whose ids are multiples of this is wanted; 0:
+            no messages are sampled.
         dropped: Number of records that were not kept.
     """
 
@@ -405,6 +407,7 @@ class Tracer(ABC):
     bodies: bool = False
     names: bool = False
     watches: bool = False
+    sample: int = 0
     dropped: int = 0
 
     @property
@@ -511,6 +514,7 @@ class PassingTracer(Tracer):
         self.bodies = tracer.bodies
         self.names = tracer.names
         self.watches = tracer.watches
+        self.sample = tracer.sample
         self._tracer: Final = tracer
 
     @property

@@ -23,6 +23,7 @@ from actors.keys.signing import SigningKey, make_domain_key
 from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
+from actors.kit.otlp import open_spans
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import (
     Monitor,
@@ -364,13 +365,14 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     bounds.gate.tls = config.tls
     if not network.is_system:  # a simulation must not depend on the speed of the machine
         bounds.work_clock = trio.current_time
-    async with open_background() as nursery:
+    about = config.otlp, config.otlp_sample, config.process_name, bounds.counters
+    async with open_spans(tracer, *about) as seen, open_background() as nursery:
         sources = OpenListener(
             network.listen(Kind.WEBSOCKET, config.listen, _paths(config), bounds.gate)
         )
         listener = await nursery.start(sources.serve)
         with _files(config) as files:
-            message_node = _make_message_node(config, network, tracer, files, bounds)
+            message_node = _make_message_node(config, network, seen, files, bounds)
             async with _serving(message_node, listener, sources) as node:
                 yield node
 

@@ -15,6 +15,7 @@ from actors.http.config import HttpConfig
 from actors.keys.signing import SigningKey
 from actors.kit.arguments import as_domain, as_path_or_none, type_checked
 from actors.kit.ids import IdSource
+from actors.kit.otlp import check_collector
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.provider import Login
@@ -22,7 +23,7 @@ from actors.node.policy_hook import PERMIT_ALL, Policy
 from actors.pipe.plan import SandboxError, Spawn, TokenSource, nothing
 from actors.policy.store import PolicyConfig
 from fsm.registry.node_rights import Names, Observation
-from specs.limits.protocol import STUB_IDLE
+from specs.limits.protocol import SPAN_SAMPLE, STUB_IDLE
 from transports.link import Link
 
 if TYPE_CHECKING:
@@ -144,12 +145,16 @@ class NodeConfig:
         ids: Ids of the messages that the node itself sends.
         monitor: Check claims on steps, tables, links and every tenth request of this process while
             it runs; a broken claim is logged and counted.
+        otlp: Export spans of messages to the collector of OpenTelemetry at this URL, such as
+            http://127.0.0.1:4318, by OTLP over HTTP (extra `otlp`).
+        otlp_sample: Export the spans of one message in so many.
         engine: Opens the engine that the nodes of the domain share; None: this is the only node.
         node_name: Name of this node among those of its domain, for logs.
 
     Raises:
         TypeError: A value is of a wrong kind.
-        ValueError: There are an engine and a file for what the engine keeps (`own_files`).
+        ValueError: There are an engine and a file for what the engine keeps (`own_files`); `otlp`
+            is no HTTP URL, or the extra is not installed; or `otlp_sample` is below 1.
     """
 
     domain: str = attrs.field(converter=as_domain)
@@ -177,6 +182,8 @@ class NodeConfig:
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False
+    otlp: str | None = attrs.field(default=None, validator=check_collector)
+    otlp_sample: int = attrs.field(default=SPAN_SAMPLE, validator=attrs.validators.ge(1))
     engine: "Callable[[], AbstractAsyncContextManager[Engine]] | None" = attrs.field(
         default=None, repr=False
     )

@@ -61,6 +61,7 @@ class ComponentTrace:
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
         self._tracer = tracer
+        self._sample = tracer.sample
         self._actor = actor
         self.counters = counters
         self._ruled = RulingHops(actor)
@@ -135,7 +136,7 @@ class ComponentTrace:
             op: What happened to the message.
             message: The message.
         """
-        if self._tracer.hops:
+        if self._tracer.hops or (self._sample and not message.id % self._sample):
             self._tracer.message(self._actor, op, message, **where)
 
     def record_pass(self, op: Op, message: Message, link: str) -> None:
@@ -146,7 +147,7 @@ class ComponentTrace:
             message: The message.
             link: Name of the link.
         """
-        if self._tracer.hops:
+        if self._tracer.hops or (self._sample and not message.id % self._sample):
             self._tracer.hop(self._links[op][link], message)
 
     def record_admission(self, message: Message, by: str) -> None:
@@ -187,7 +188,7 @@ class ComponentTrace:
             code: Reply code.
             why: The reason.
         """
-        if self._tracer.hops:
+        if self._tracer.hops or (self._sample and not message.id % self._sample):
             fact = attrs.evolve(
                 self._tracer.message_fact(Op.DENY, message), code=int(code), why=why
             )
@@ -247,5 +248,5 @@ class ComponentTrace:
             reason: Reason of the drop.
         """
         self.counters.drop(reason, message, self._actor)
-        if self._tracer.hops:
+        if self._tracer.hops or (self._sample and not message.id % self._sample):
             self._tracer.message(self._actor, Op.DROP, message, reason=reason, **where)

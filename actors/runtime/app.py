@@ -13,6 +13,7 @@ from actors.keys.runtime_key import SEED_BYTES, make_runtime_key
 from actors.kit.counters import Counters, DropLedger, Gauge
 from actors.kit.http_client import check_plain
 from actors.kit.log import get_logger
+from actors.kit.otlp import open_spans
 from actors.kit.supervision.actor import BackgroundTasks
 from actors.kit.supervision.supervisor import (
     ChildSpec,
@@ -104,6 +105,15 @@ async def open_runtime(
         HypertyFailedError: A hyperty was given up, and `config.stop_on_failure` is set.
     """
     counters = Counters()
+    spans = open_spans(tracer, config.otlp, config.otlp_sample, config.name, counters)
+    async with spans as seen, _open_parts(config, network, seen, counters) as runtime:
+        yield runtime
+
+
+@asynccontextmanager
+async def _open_parts(
+    config: RuntimeConfig, network: Network, tracer: Tracer, counters: Counters
+) -> AsyncIterator[Runtime]:
     if config.monitor:
         # Most processes judge nothing, and the claims take a while to import.
         from actors.kit.self_check import SelfCheck  # noqa: PLC0415

@@ -14,6 +14,7 @@ from actors.http.config import HttpConfig
 from actors.kit.arguments import as_domain, as_path_or_none, check_type, type_checked
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
+from actors.kit.otlp import check_collector
 from actors.policy.store import PolicyConfig
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.discovery.identity_gui import IdentityGui
@@ -26,7 +27,7 @@ from fsm.policy.model import PolicySet
 from fsm.registry.resolve.links import Topology
 from specs.addresses.address import canonical, runtime, scheme_of
 from specs.identity import VouchedBy
-from specs.limits.protocol import BODY_BYTES, LEASE, STUB_IDLE, STUB_IDLE_LEAST
+from specs.limits.protocol import BODY_BYTES, LEASE, SPAN_SAMPLE, STUB_IDLE, STUB_IDLE_LEAST
 from specs.limits.transfer import TRANSFER_BYTES, TRANSFER_MOST
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
@@ -123,6 +124,9 @@ class RuntimeConfig:
             data objects were created.
         monitor: Check claims on steps, tables, links and every tenth request of this process while
             it runs; a broken claim is logged and counted.
+        otlp: Export spans of messages to the collector of OpenTelemetry at this URL, such as
+            http://127.0.0.1:4318, by OTLP over HTTP (extra `otlp`).
+        otlp_sample: Export the spans of one message in so many.
         http: Where it serves health, readiness and metrics over HTTP; None: nowhere.
 
     Raises:
@@ -130,8 +134,9 @@ class RuntimeConfig:
         StagePlaceError: An interceptor is neither before nor after policy.
         BadUrlError: `user` is no address.
         ValueError: `kinds` has `webrtc`, but the extra is not installed; `user` is no address of a
-            user; `largest_body` is below `BODY_BYTES` or above `TRANSFER_MOST`; or
-            `stub_idle` is below `STUB_IDLE_LEAST`.
+            user; `largest_body` is below `BODY_BYTES` or above `TRANSFER_MOST`; `stub_idle` is
+            below `STUB_IDLE_LEAST`; `otlp` is no HTTP URL, or the extra is not installed; or
+            `otlp_sample` is below 1.
     """
 
     domain: str = attrs.field(converter=as_domain)
@@ -168,6 +173,8 @@ class RuntimeConfig:
     clock_offset: float = 0.0
     ids: IdSource = attrs.field(factory=IdSource)
     monitor: bool = False
+    otlp: str | None = attrs.field(default=None, validator=check_collector)
+    otlp_sample: int = attrs.field(default=SPAN_SAMPLE, validator=attrs.validators.ge(1))
     http: HttpConfig | None = None
 
     @kinds.validator

@@ -35,7 +35,8 @@ class HopTrace:
         self._actor = actor
         self._counters = counters
         self._listen = tracer.hops
-        self.is_on = tracer.hops or tracer.watches
+        self._sample, self._watches = tracer.sample, tracer.watches
+        self.is_on = tracer.hops or tracer.watches or tracer.sample > 0
         self.steps = Steps.REPORTED if tracer.steps else Steps.UNREPORTED
         if tracer.watches and not tracer.hops:
             self.steps = Steps.SAMPLED
@@ -44,24 +45,31 @@ class HopTrace:
         self._ruled = RulingHops(actor)
         self._crossed: dict[tuple[str, Op], tuple[Hop, Iterator[int]]] = {}
 
+    def _is_wanted(self, message: Message, *, is_watched: bool = True) -> bool:
+        """Return whether a message is sampled, for spans or for the checks of claims."""
+        if self._sample and not message.id % self._sample:
+            return True
+        return is_watched and self._watches and is_sampled(message.id)
+
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
         """Write a trace record about a message."""
-        if self._listen or (op is Op.CALLBACK and self.is_on and is_sampled(message.id)):
+        is_watched = op is Op.CALLBACK
+        if self._listen or (self.is_on and self._is_wanted(message, is_watched=is_watched)):
             self._messages.message(self._actor, op, message, **more)
 
     def record_submission(self, message: Message, by: str) -> None:
         """Record that a message was submitted and admitted."""
-        if self._listen or (self.is_on and is_sampled(message.id)):
+        if self._listen or (self.is_on and self._is_wanted(message)):
             self._messages.hop(self._admitted[by], message)
 
     def record_delivery(self, message: Message, listener: str) -> None:
         """Record that a message was put into the mailbox of a listener."""
-        if self._listen or (self.is_on and is_sampled(message.id)):
+        if self._listen or (self.is_on and self._is_wanted(message)):
             self._messages.hop(self._delivered[listener], message)
 
     def record_denial(self, message: Message, by: str, code: int, why: str) -> None:
         """Record that a message was submitted and refused."""
-        if self._listen:
+        if self._listen or (self.is_on and self._is_wanted(message, is_watched=False)):
             fact = self._tracer.message_fact(Op.SUBMIT, message, by=by)
             self._tracer.record(self._actor, fact)
             denial = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
@@ -83,7 +91,7 @@ class HopTrace:
 
     def record_crossing(self, op: Op, message: Message, stub: str, link: str) -> None:
         """Record that a link has sent or received a message; `seq` counts them for each link."""
-        if self._listen:
+        if self._listen or (self._sample and not message.id % self._sample):
             hop, numbers = self._crossed.get((link, op)) or self._first(op, stub, link)
             self._messages.hop(hop, message, next(numbers))
 

@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from hashlib import sha256
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -21,15 +20,9 @@ from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from specs.jsonvalue import Json, JsonObject
-from specs.reply_code import FIRST_FINAL, LAST_SUCCESS
+from specs.spans import SpanStatus, kind_of, place_of, status_of
 from specs.trace import Kind, Op, trace_folder
 
-_TRACE_ID: Final = 32
-_SPAN_ID: Final = 16
-_INTERNAL, _SERVER, _CLIENT = 1, 2, 3
-"""Kinds of spans. Source: opentelemetry-proto, trace.proto, SpanKind."""
-_OK, _ERROR = 1, 2
-"""Status codes. Source: trace.proto, Status.StatusCode."""
 _FIELDS: Final = (
     "run", "node", "ln", "wall_ns", "actor", "op", "type", "mid", "from", "to", "code", "link",
 )  # fmt: skip
@@ -97,36 +90,23 @@ def _span(request: str, records: Sequence[Row], root: Sequence[Row] | None) -> J
     asked = next((row for row in records if row["ref"] is None), None)
     about = asked or records[0]
     times = [row["wall_ns"] for row in records]
+    place = place_of(request, None if root is None else (about["run"], about["node"]))
+    passed_on = any(row["op"] == Op.XMIT and row["ref"] is None for row in records)
+    status = status_of(row["code"] for row in records if row["code"] is not None)
     span: JsonObject = {
-        "traceId": _identity(_TRACE_ID, request),
-        "spanId": _span_id(request, records),
+        "traceId": place.trace,
+        "spanId": place.span,
         "name": (asked and asked["type"]) or "response",
-        "kind": _kind(records, root),
+        "kind": int(kind_of(is_root=root is None, is_passed_on=passed_on)),
         "startTimeUnixNano": str(min(times)),
         "endTimeUnixNano": str(max(times)),
         "attributes": _attributes(
             {"protofly.mid": request, "protofly.from": about["from"], "protofly.to": about["to"]}
         ),
         "events": [_span_event(row) for row in records],
-        "status": _status(records),
+        "status": {} if status is SpanStatus.UNSET else {"code": int(status)},
     }
-    return span if root is None else span | {"parentSpanId": _span_id(request, root)}
-
-
-def _kind(records: Sequence[Row], root: Sequence[Row] | None) -> int:
-    """Return the kind of the span of a process: the sender is a client, a forwarder is neither."""
-    if root is None:
-        return _CLIENT
-    passed_on = any(row["op"] == Op.XMIT and row["ref"] is None for row in records)
-    return _INTERNAL if passed_on else _SERVER
-
-
-def _status(records: Sequence[Row]) -> JsonObject:
-    codes = [row["code"] for row in records if row["code"] is not None]
-    final = [code for code in codes if code >= FIRST_FINAL]
-    if not final:
-        return {}
-    return {"code": _OK if final[-1] <= LAST_SUCCESS else _ERROR}
+    return span | {"parentSpanId": place.parent} if place.parent else span
 
 
 def _span_event(row: Row) -> JsonObject:
@@ -149,15 +129,6 @@ def _attributes(facts: dict[str, str | int | None]) -> list[Json]:
         for key, value in facts.items()
         if value is not None
     ]  # fmt: skip
-
-
-def _span_id(request: str, records: Sequence[Row]) -> str:
-    return _identity(_SPAN_ID, request, records[0]["run"], records[0]["node"])
-
-
-def _identity(length: int, *names: str) -> str:
-    told = json.dumps(names).encode()
-    return sha256(told).hexdigest()[:length]
 
 
 _ENTITY: Final = ("machine", "key", "run", "node")

@@ -171,6 +171,36 @@ TRACE_BUFFER: Final = 65_536
 TRACE_PAGE: Final = 256
 """Trace records encoded at a time (ours): as text they fit into the cache of a core."""
 
+SPAN_SAMPLE: Final = 100
+"""One message in so many has a span where spans are exported (ours)."""
+
+SPANS_OPEN: Final = 1024
+"""Sampled messages of a process whose span is not done (ours); the oldest one is ended early."""
+
+SPANS_WAITING: Final = 2048
+"""Spans of a process that wait for the collector (ours): further ones are dropped."""
+
+SPANS_SENT: Final = 512
+"""Spans in one request to the collector (ours), as many as the batches of OpenTelemetry."""
+
+SPAN_EVENTS: Final = 64
+"""Events of a span that are kept (ours): a message may reach thousands of subscribers."""
+
+SPAN_INTERVAL: Final = 1.0
+"""Seconds between two requests to the collector (ours)."""
+
+SPAN_EVENT: Final = 1.0
+"""Seconds after which the span of a message without an answer ends (ours)."""
+
+SPAN_REQUEST: Final = 60.0
+"""Seconds without any event after which the span of an open request ends (ours)."""
+
+SPAN_TIMEOUT: Final = 5.0
+"""Seconds within which the collector takes a request, with all attempts (ours)."""
+
+SPAN_GOODBYE: Final = 1.0
+"""Seconds for the last spans at the end of a process (ours), within `DRAIN_TIMEOUT`."""
+
 TRACE_PLACES: Final = 1024
 """Cached texts about the position of message hops, for one component of the trace (ours)."""
 

@@ -596,5 +596,6 @@ FIELDS: Final = fields(
     engine=group(_engine),
     node_name=option("NAME", show_default=False),
     monitor=option(),
+    **options.OTLP,
 )
 """The options of the node, as values for fields of its configuration."""

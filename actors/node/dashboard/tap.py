@@ -60,7 +60,7 @@ class Tap(PassingTracer):
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        if self._has_hops or fact.k not in _HOPS:
+        if self._has_hops or self.sample or fact.k not in _HOPS:
             self._tracer.record(actor, fact)
         match fact:
             case Fact(k=Kind.MSG):
@@ -86,7 +86,7 @@ class Tap(PassingTracer):
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        if self._has_hops:
+        if self._has_hops or self.sample:
             self._tracer.message(actor, op, message, **more)
         if not self._watched:
             return

@@ -35,6 +35,7 @@ from specs.message import (
     reply_to,
 )
 from specs.reply_code import LAST_SUCCESS, Code
+from specs.spans import TRACEPARENT
 
 
 def check_answer_within(seconds: float, name: str = "answer_within") -> None:
@@ -50,12 +51,17 @@ def check_answer_within(seconds: float, name: str = "answer_within") -> None:
         raise ValueError(f"{name} must be above 0 and at most {most} seconds, not {seconds}")
 
 
-def _body(value: Sendable, path: str, *, durable: bool = False) -> Mapping[str, Sendable]:
+def _body(
+    value: Sendable, path: str, *, durable: bool = False, traceparent: str | None = None
+) -> Mapping[str, Sendable]:
     """Return the body of a request."""
     check_text(path, "path")
     body: dict[str, Sendable] = {"value": value, "resource": path} if path else {"value": value}
     if durable:
         body[DURABLE] = True
+    if traceparent is not None:
+        check_text(traceparent, "traceparent")
+        body[TRACEPARENT] = traceparent
     return body
 
 
@@ -96,6 +102,7 @@ class HypertyClient:
         path: str = "",
         durable: bool = False,
         answer_within: float | None = None,
+        traceparent: str | None = None,
     ) -> Message:
         """Send a request with a value and return its final answer.
 
@@ -128,6 +135,8 @@ class HypertyClient:
                 the handler of the receiver is cancelled. A receiver of another implementation may
                 not know this; the wait then ends as without. None: `REPLY_TIMEOUT` after the
                 request or the last provisional answer.
+            traceparent: The span that the request belongs to, as W3C Trace Context writes it; the
+                receiver finds it as `traceparent` of the body.
 
         Returns:
             The final answer; its body has the `value` that the receiver returned.
@@ -142,7 +151,7 @@ class HypertyClient:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        body = _body(value, path, durable=durable)
+        body = _body(value, path, durable=durable, traceparent=traceparent)
         if answer_within is None:
             return await self._ask(to, type_, body, 1)
         check_answer_within(answer_within)

@@ -339,7 +339,7 @@ class P2PLink:
 
     def _trace(self, op: Op, message: Message, seq: int) -> None:
         tracer = self._context.tracer
-        if tracer.hops:
+        if tracer.hops or (tracer.sample and not message.id % tracer.sample):
             tracer.messages.hop(self._hops[op], message, seq)
 
     def _drop(self, message: Message, reason: DropReason) -> None:
