@@ -4,12 +4,11 @@ const KEPT = "protofly.dashboard.token";
 const FIRST_PAUSE = 1000;
 const LONGEST_PAUSE = 15000;
 
-/** The node refused: `status` is that of HTTP, `message` the reason, `said` the whole answer. */
+/** The node refused: `status` is that of HTTP, `message` the reason. */
 export class Refused extends Error {
-  constructor(status, why, said = {}) {
+  constructor(status, why) {
     super(why);
     this.status = status;
-    this.said = said;
   }
 }
 
@@ -42,7 +41,7 @@ export class Connection {
     }
     if (answer.ok) return answer;
     const problem = await answer.json().catch(() => ({}));
-    throw new Refused(answer.status, SENTENCES[answer.status] ?? problem.error ?? `The node answered ${answer.status}.`, problem);
+    throw new Refused(answer.status, SENTENCES[answer.status] ?? problem.error ?? `The node answered ${answer.status}.`);
   }
 
   /** Ask for one answer. */

@@ -22,7 +22,7 @@ export class Picture {
     this.element.setAttribute("width", width + 36);
     this.element.setAttribute("height", height + 24);
     // On a narrow screen it is scrolled rather than too small to read.
-    this.element.style.minWidth = `${Math.round(0.8 * width)}px`;
+    this.element.style.minWidth = `${Math.round(width)}px`;
   }
 
   /** Place the numbers; the picture is in the page. */

@@ -38,13 +38,17 @@ export function openRecords(root, { model, connection, announce }) {
     });
     const form = el("form", { class: "filters", role: "search" }, field("Search", search), el("button", { type: "submit", text: "Find" }));
     async function look(isAsked) {
+      if (!model.about.records) {
+        say(summary, "The registrations are in a service behind this node.");
+        return;
+      }
       try {
         const answer = await connection.ask("registrations", { q: search.value.trim() });
         table.set(answer.records);
         say(summary, `${count(answer.found)} of ${count(answer.total)} registrations${answer.found > answer.records.length ? `; the newest ${count(answer.records.length)} are listed` : ""}.`);
         if (isAsked) announce(`${count(answer.found)} registrations`);
       } catch (error) {
-        say(summary, error.status === 404 ? "The registrations are in a service behind this node." : error.message);
+        say(summary, error.message);
       }
     }
     form.addEventListener("submit", (event) => {
@@ -62,13 +66,15 @@ export function openRecords(root, { model, connection, announce }) {
   }
 
   function policies() {
+    if (!model.about.policies) {
+      return card("Policies", empty("This node has no policy files", "Every message of a session that owns its sender is permitted."));
+    }
     const place = el("div", {}, el("p", { class: "muted", text: "Reading the policies…" }));
     connection.ask("policies").then((book) => {
       place.replaceChildren(
         el("p", { class: "muted", text: `Version ${book.version}. Sets are combined by ${book.combining}; if none applies, the decision is ${book.default}.` }),
         ...(book.sets.length ? book.sets.map(policySet) : [empty("There is no policy set", "The default decides about every message.")]));
-    }).catch((error) => place.replaceChildren(error.status === 404
-      ? empty("This node has no policy files", "Every message of a session that owns its sender is permitted.") : el("p", { class: "error", text: error.message })));
+    }).catch((error) => place.replaceChildren(el("p", { class: "error", text: error.message })));
     return card("Policies", place);
   }
 

@@ -32,6 +32,10 @@ export function openRuntime(root, { model, connection, announce, argument: runti
   async function look() {
     try {
       const answer = await connection.ask("runtime", { runtime });
+      if (!answer.state) {
+        away(answer.elsewhere);
+        return;
+      }
       notice.hidden = true;
       for (const part of cards) part.hidden = false;
       state.replaceChildren(badge(answer.state));
@@ -41,8 +45,8 @@ export function openRuntime(root, { model, connection, announce, argument: runti
       link.set([answer.link?.name ?? "none: it is detached", answer.link?.host || "–", count(answer.link?.waiting)]);
       list(addresses, answer.addresses, answer.counts.addresses, "It has no addresses besides its own.");
       list(paths, answer.paths, answer.counts.paths, "It subscribes to nothing.");
-    } catch (error) {
-      if (error.status === 404) away(error.said.elsewhere);
+    } catch {
+      // The header says that the connection is lost.
     }
   }
 

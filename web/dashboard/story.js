@@ -8,6 +8,8 @@ const LANES = 4;
 const LINE = 30;
 const TOP = 34;
 const LEFT = 74;
+const NARROW = { below: 480, left: 58, lane: 60 };
+const LETTER = 7.2;
 
 const OPS = {
   rcv: "received", admit: "admitted", deny: "refused", deliver: "given to a part of the node", xmit: "sent", publish: "published to subscribers",
@@ -96,38 +98,50 @@ export class Story {
         if (end !== undefined && !lanes.includes(end) && lanes.length < LANES) lanes.push(end);
       }
     }
-    const room = (this.frame.clientWidth || 640) - LEFT - 2;
-    const wide = Math.min(230, Math.max(96, Math.floor(room / lanes.length)));
-    const x = (lane) => LEFT + wide / 2 + wide * Math.max(0, lanes.includes(lane) ? lanes.indexOf(lane) : lanes.length - 1);
-    const width = LEFT + wide * lanes.length;
+    const visible = this.frame.clientWidth || 640;
+    const [left, least] = visible < NARROW.below ? [NARROW.left, NARROW.lane] : [LEFT, 96];
+    const wide = Math.min(230, Math.max(least, Math.floor((visible - left - 2) / lanes.length)));
+    const x = (lane) => left + wide / 2 + wide * Math.max(0, lanes.includes(lane) ? lanes.indexOf(lane) : lanes.length - 1);
+    const width = left + wide * lanes.length;
     const height = TOP + LINE * items.length + 14;
     const parts = lanes.flatMap((lane) => [
       svg("line", { class: "lane", x1: x(lane), x2: x(lane), y1: TOP - 8, y2: height }),
-      svg("text", { class: "lane-name", x: x(lane), y: 16, "text-anchor": "middle", text: cut(lane ? shortName(lane) : "node", 18) }),
+      svg("text", { class: "lane-name", x: x(lane), y: 16, "text-anchor": "middle", text: cut(lane ? shortName(lane) : "node", Math.min(18, Math.floor(wide / 7))) }),
     ]);
-    items.forEach((item, place) => parts.push(this.#arrow(item, TOP + LINE * place + 16, x, place === current, place > current)));
+    items.forEach((item, place) => {
+      const group = svg("g", { class: ["happening", item.kind, place === current && "here", place > current && "later"].filter(Boolean).join(" ") });
+      group.append(...this.#happening(item, TOP + LINE * place + 16, x, [left, width], place === current));
+      parts.push(group);
+    });
     this.picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.picture.setAttribute("width", width);
     this.picture.setAttribute("height", height);
     this.picture.replaceChildren(...parts);
   }
 
-  #arrow(item, y, x, isHere, isLater) {
-    const group = svg("g", { class: ["happening", item.kind, isHere && "here", isLater && "later"].filter(Boolean).join(" ") },
-      isHere && svg("rect", { class: "cursor", x: 0, y: y - 15, width: "100%", height: LINE }),
-      svg("text", { class: "at", x: 4, y: y + 4, text: clock(item.at).slice(-8) }));
+  /** Return the parts of an arrow, or of a dot; a label stays between the edges of the drawing. */
+  #happening(item, y, x, [left, right], isHere) {
+    const parts = isHere ? [svg("rect", { class: "cursor", x: 0, y: y - 15, width: "100%", height: LINE })] : [];
+    parts.push(svg("text", { class: "at", x: 4, y: y + 4, text: clock(item.at).slice(-8) }));
     if (item.from === undefined || item.from === item.to) {
       const at = x(item.from ?? this.runtime);
-      group.append(svg("circle", { cx: at, cy: y, r: 4.5 }), svg("text", { class: "label", x: at + 10, y: y + 4, text: cut(item.label, 34) }));
-      return group;
+      const isBefore = right - at < at - left && right - at < LETTER * item.label.length;
+      const room = (isBefore ? at - left : right - at) - 12;
+      return [...parts, svg("circle", { cx: at, cy: y, r: 4.5 }), svg("text", {
+        class: "label", x: at + (isBefore ? -10 : 10), y: y + 4, "text-anchor": isBefore ? "end" : "start",
+        text: cut(item.label, Math.min(34, Math.floor(room / LETTER))),
+      })];
     }
     const [from, to] = [x(item.from), x(item.to)];
     const side = to > from ? -1 : 1;
-    group.append(
+    const middle = (from + to) / 2;
+    const room = Math.max(Math.abs(to - from), 2 * Math.min(middle - left, right - middle));
+    return [
+      ...parts,
       svg("line", { class: "arrow", x1: from, x2: to + 5 * side, y1: y, y2: y }),
       svg("path", { class: "head", d: `M${to},${y}l${8 * side},-4v8z` }),
-      svg("text", { class: "label", x: (from + to) / 2, y: y - 5, "text-anchor": "middle", text: cut(item.label, Math.floor(Math.abs(to - from) / 6.4)) }));
-    return group;
+      svg("text", { class: "label", x: middle, y: y - 5, "text-anchor": "middle", text: cut(item.label, Math.floor(room / LETTER)) }),
+    ];
   }
 }
 

@@ -160,14 +160,16 @@ class _Views:
         )
 
     def runtime(self, visit: Visit) -> Page:
-        """Return one runtime: its session, its link, its addresses and paths."""
+        """Return one runtime: its session, its link, its addresses and paths.
+
+        Without a session, which may end while pages show it, `state` is null.
+        """
         exchange, runtime = self._board.exchange, visit.query.get("runtime", "")
         session = None if exchange is None else exchange.sessions.get(runtime)
         if exchange is None or session is None:
             group = self._board.group
             elsewhere = None if group is None else group.home(runtime)
-            why = "this runtime has no session here now"
-            return json_page(HTTPStatus.NOT_FOUND, {"error": why, "elsewhere": elsewhere})
+            return _ok({"runtime": runtime, "state": None, "elsewhere": elsewhere})
         port, tables = session.port, exchange.tables
         addresses = tables.allocation.owned_by(runtime)
         paths = tables.subscriptions.resources_of(runtime)

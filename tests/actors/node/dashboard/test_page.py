@@ -41,6 +41,15 @@ NOT_ASKED = """() => {
     window.fetch = (path, ...more) =>
         path.includes("elsewhere") ? Promise.reject(new Error()) : ask(path, ...more);
 }"""
+ERRORS = """() => performance.getEntriesByType("resource")
+    .filter((each) => each.responseStatus >= 400).map((each) => each.name)"""
+LABELS_CUT = """() => {
+    const frame = document.querySelector(".sequence").getBoundingClientRect();
+    return [...document.querySelectorAll(".sequence text")].filter((each) => {
+        const {left, right, height} = each.getBoundingClientRect();
+        return left < frame.left || right > frame.right || height < 11;
+    }).map((each) => each.textContent);
+}"""
 WATCH = """() => {
     window.violations = [];
     document.addEventListener("securitypolicyviolation",
@@ -146,6 +155,35 @@ async def test_a_refusal_is_explained_and_a_connection_has_a_story_to_go_back_in
         assert await page.evaluate("() => document.querySelector('#story-follow').checked") is False
         assert "never shown" not in await page.text()
         assert await is_clean(page)
+
+
+async def test_two_tabs_ask_for_nothing_that_is_not_there_when_a_runtime_leaves(browsers):
+    """The console of a browser shows each answer that is an error."""
+    async with watched_world(token=None) as world, browsers.open("chromium") as browser:
+        alice, bob = await world.peer(RA), await world.peer(RB)
+        (ours,), (theirs,) = await alice.allocate(), await bob.allocate()
+        story = f"runtime/{quote(RA, safe='')}"
+        pages = []
+        for _ in range(2):
+            page = await browser.new_page()
+            await page.goto(f"{world.node.http_url}/dashboard")
+            await page.until("() => document.querySelector('#live').dataset.state === 'on'")
+            for view in (*VIEWS, story):
+                await go(page, view)
+                await page.evaluate(SETTLED)
+            pages.append(page)
+        await pages[1].resize(390, 844)
+        await alice.post("create", ours, theirs)
+        await alice.post("create", "hyperty://a.ex/stolen", theirs)
+        await shows(pages[1], "response 401")
+        fits = "(all) => all.scrollWidth <= all.clientWidth"
+        frame = "document.querySelector('.sequence-frame')"
+        assert await pages[1].evaluate(f"() => ({fits})({frame})")
+        assert await pages[1].evaluate(LABELS_CUT) == []
+        await alice.control("close")
+        await shows(pages[1], "This runtime has no session now")
+        for page in pages:
+            assert await page.evaluate(ERRORS) == []
 
 
 async def test_what_is_typed_counts_when_it_is_submitted(browsers):
