@@ -1,8 +1,8 @@
 """Live export of the spans of sampled messages to a collector of OpenTelemetry (OTLP over HTTP).
 
 A tracer notes what happens to each sampled message in its process. A task gives the spans of those
-that are done to the library's exporter, once a second and in a thread, so that a collector that is
-slow or away delays nothing: what does not fit is counted and not kept.
+that are done to the library's exporter, every few seconds and in a thread, so that a collector that
+is slow or away delays nothing: what does not fit is counted and not kept.
 """
 
 import logging
@@ -116,6 +116,9 @@ class SpanTracer(PassingTracer):
         tracer: Takes the trace records.
         sample: A message is sampled if its id is a multiple of this number.
         counters: Counts spans that were dropped, and parents that are invalid.
+
+    Attributes:
+        is_full: Is set when as many spans are done as are sent at once.
     """
 
     def __init__(self, tracer: Tracer, sample: int, counters: Counters) -> None:
@@ -124,6 +127,7 @@ class SpanTracer(PassingTracer):
         self._counters = counters
         self._open: dict[str, _Span] = {}
         self._done: deque[_Span] = deque()
+        self.is_full = trio.Event()
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
@@ -184,6 +188,8 @@ class SpanTracer(PassingTracer):
         span = self._open.pop(request)
         if len(self._done) < limits.SPANS_WAITING:
             self._done.append(span)
+            if len(self._done) == limits.SPANS_SENT:
+                self.is_full.set()
         else:
             self._counters.count(Tally.SPANS, SpanFate.OVERFLOW)
 
@@ -241,9 +247,11 @@ class _Sender:
     is_lost: bool = False
 
     async def run(self) -> None:
-        """Send the spans that are done, once a second."""
+        """Send the spans that are done, when they are many or after a while."""
         while True:
-            await trio.sleep(limits.SPAN_INTERVAL)
+            self.maker.is_full = trio.Event()
+            with trio.move_on_after(limits.SPAN_INTERVAL):
+                await self.maker.is_full.wait()
             self.maker.finish_old()
             await self.send_all()
 

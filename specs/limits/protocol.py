@@ -186,8 +186,8 @@ SPANS_SENT: Final = 512
 SPAN_EVENTS: Final = 64
 """Events of a span that are kept (ours): a message may reach thousands of subscribers."""
 
-SPAN_INTERVAL: Final = 1.0
-"""Seconds between two requests to the collector (ours)."""
+SPAN_INTERVAL: Final = 5.0
+"""Seconds between two requests to the collector, unless `SPANS_SENT` wait before (ours)."""
 
 SPAN_EVENT: Final = 1.0
 """Seconds after which the span of a message without an answer ends (ours)."""
