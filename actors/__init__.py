@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     from actors.runtime.hyperty.hyperty import HypertyState as HypertyState
     from actors.runtime.hyperty.hyperty import Invited as Invited
     from actors.runtime.hyperty.hyperty import Refused as Refused
+    from actors.runtime.hyperty.open_request import OpenRequest as OpenRequest
     from actors.runtime.hyperty.typed import read_as as read_as
     from actors.runtime.isolation import HypertyLoadError as HypertyLoadError
     from actors.runtime.isolation import LoadStep as LoadStep
@@ -238,6 +239,7 @@ _PLACES: Final = MappingProxyType(
             "Invited",
             "Refused",
         ),
+        "actors.runtime.hyperty.open_request": ("OpenRequest",),
         "actors.runtime.hyperty.typed": ("read_as",),
         "actors.runtime.isolation": ("HypertyLoadError", "LoadStep", "NoCodeError"),
         "actors.runtime.objects.children": ("Child", "ChildChange", "Children"),

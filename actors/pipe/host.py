@@ -220,6 +220,11 @@ class SandboxHost(Actor[M], ABC):
             self._outlet.put(item)
 
     @final
+    def offer(self, item: plans.PipeMessage) -> bool:
+        """Send a pipe message if the pipe is open and has room; return whether it was sent."""
+        return self._outlet is not None and self._outlet.offer(item)
+
+    @final
     async def tell(self, item: plans.PipeMessage) -> None:
         """Send a large item, if the pipe is open; wait while there is no room.
 

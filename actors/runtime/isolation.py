@@ -142,10 +142,19 @@ class SandboxMail(SandboxHost[Delivery], ABC):
 
     async def _ask(self, message: Message) -> None:
         try:
-            answer = await self.port.request(message)
+            answer = await self.port.request(message, self._pass_progress)
             await self.tell(_answer_or_refusal(message, answer))
         finally:
             self._open_requests -= 1
+
+    def _pass_progress(self, answer: Message) -> None:
+        """Pass a provisional answer to the process; one that does not fit is dropped."""
+        try:
+            is_sent = self.offer(_pipe_answer(answer))
+        except BadMessageError:
+            is_sent = False
+        if not is_sent:
+            self.drop(answer, DropReason.OVERFLOW)
 
     def answer(self, answer: Message) -> None:
         """Pass a short answer to the process, without waiting.

@@ -29,7 +29,7 @@ from actors.kit.supervision.supervisor import (
 from actors.kit.trace import More, Tracer
 from actors.pipe import plan as plans
 from actors.pipe.outlet import FrameParts, Outlet
-from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
+from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort, Progress
 from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.credentials import Credentials
 from actors.runtime.stubs.stub import StubConfig, StubContext
@@ -67,7 +67,7 @@ class PipePort(MiniBusPort):
         self.agent = f"{url}/sandbox"
         self._outlet = outlet
         self._mini_bus = mini_bus
-        self._awaited: dict[int, trio.MemorySendChannel[Message]] = {}
+        self._awaited: dict[int, tuple[trio.MemorySendChannel[Message], Progress | None]] = {}
         self._obeyed = trio.Event()
 
     @override
@@ -78,8 +78,9 @@ class PipePort(MiniBusPort):
         await self._outlet.send(plans.PipeMessage(plans.Word.POST, rest=encode(message)))
 
     @override
-    async def request(self, message: Message) -> Message:
-        self._awaited[message.id], answer = trio.open_memory_channel[Message](1)
+    async def request(self, message: Message, progress: Progress | None = None) -> Message:
+        give, answer = trio.open_memory_channel[Message](1)
+        self._awaited[message.id] = give, progress
         try:
             await self._outlet.send(plans.PipeMessage(plans.Word.ASK, rest=encode(message)))
             return await answer.receive()
@@ -87,12 +88,16 @@ class PipePort(MiniBusPort):
             del self._awaited[message.id]
 
     def take_answer(self, message: Message) -> bool:
-        """Take the final answer to a request of the stub; return whether it was awaited."""
+        """Take an answer to a request of the component; return whether it was awaited."""
         awaited = self._awaited.get(message.id)
-        if awaited is None or message.to != self.url or not message.is_final:
+        if awaited is None or message.to != self.url:
             return False
-        with suppress(trio.WouldBlock):
-            awaited.send_nowait(message)
+        give, progress = awaited
+        if message.is_final:
+            with suppress(trio.WouldBlock):
+                give.send_nowait(message)
+        elif progress is not None:
+            progress(message)
         return True
 
     async def wait_obeyed(self) -> None:

@@ -681,7 +681,7 @@ class MessageBus(Actor[Never]):
         if request.is_copy:
             return
         if request.reply is not None or request.is_outgoing:
-            self.answers.give_answer(response, request.reply)
+            self.answers.give_answer(response, request.reply, request.progress)
         elif request.origin is Origin.NODE_STUB and self.routing.find(request.by):
             # An answer returns over the session that brought the request (MN-18).
             self.outbound.reply_via_session(response, request.by, now)

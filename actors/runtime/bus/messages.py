@@ -242,6 +242,7 @@ class InFlight:
         message: The message as submitted; after the checks, as the checks have changed it.
         by: Address under which the component submits (BUS-12).
         reply: Takes the final answer, once; None: the answer goes to the listener of `from`.
+        progress: Takes each provisional answer, if `reply` takes the final one.
         terms: Attempts of a request, and the runtimes whose answers are awaited (BUS-09).
         permit: Permit that the component gets back; None: the message needed none.
         intent: Permitted kinds of routes; None: those of messages of its type.
@@ -259,6 +260,7 @@ class InFlight:
     origin: Origin = Origin.LOCAL
     is_outgoing: bool = True
     is_copy: bool = False
+    progress: Callable[[Message], object] | None = None
 
     def answer_intent(self, answer: Message) -> Intent:
         """Return the permitted routes of an answer: only the node, if the request came by the node.

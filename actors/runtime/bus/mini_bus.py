@@ -2,8 +2,8 @@
 
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from actors.kit.supervision.actor import ActorRef, Delivery, Purpose
 from actors.runtime.hop_trace import HopTrace
@@ -12,6 +12,9 @@ from fsm.p2p.transfer import Behind
 from specs.addresses.address import is_inbox
 from specs.limits.protocol import EVENTS_WAITING, STUB_QUEUE
 from specs.message import Message
+
+Progress: TypeAlias = Callable[[Message], object]
+"""Takes a provisional answer to a request, at once and without an exception."""
 
 
 class MiniBusPort(ABC):
@@ -55,11 +58,15 @@ class MiniBusPort(ABC):
         return False
 
     @abstractmethod
-    async def request(self, message: Message) -> Message:
+    async def request(self, message: Message, progress: Progress | None = None) -> Message:
         """Post a request and return its one final answer, which may be that of a router.
 
-        Provisional answers only prolong the wait. A handler whose answer needs the mailbox of
-        its own actor spawns the call.
+        Provisional answers prolong the wait. A handler whose answer needs the mailbox of its own
+        actor spawns the call.
+
+        Args:
+            message: The request.
+            progress: Takes each provisional answer; None: nobody wants them.
 
         If cancelled, a message that the bus has not taken yet is not sent; the answer to one
         that was sent is dropped.
@@ -68,7 +75,12 @@ class MiniBusPort(ABC):
             ActorStoppedError: The runtime has closed.
         """
 
-    async def insist(self, message: Message, attempts: int) -> Message:  # noqa: ARG002 - see below
+    async def insist(
+        self,
+        message: Message,
+        attempts: int,  # noqa: ARG002 - see below
+        progress: Progress | None = None,
+    ) -> Message:
         """Post a request, and send it again while no answer comes (MSG-07).
 
         All attempts are the same message with the same id: a receiver that has handled it does
@@ -79,13 +91,14 @@ class MiniBusPort(ABC):
             message: The request.
             attempts: How often it is sent at most; each attempt waits for `REPLY_TIMEOUT`
                 seconds.
+            progress: As of `request`.
 
         If cancelled, a message that was sent is still repeated, and its answer is dropped.
 
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        return await self.request(message)
+        return await self.request(message, progress)
 
     @abstractmethod
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:

@@ -205,12 +205,25 @@ class OpenRequests:
             why = "a later message of its sender came first, by another path"
             self.reject(flight, Code.UNAVAILABLE, why)
 
-    def give_answer(self, response: Message, reply: Callable[[Message], object] | None) -> None:
-        """Deliver an answer to a component of this runtime."""
+    def give_answer(
+        self,
+        response: Message,
+        reply: Callable[[Message], object] | None,
+        progress: Callable[[Message], object] | None = None,
+    ) -> None:
+        """Deliver an answer to a component of this runtime.
+
+        Args:
+            response: The answer.
+            reply: Takes a final answer; None: the listener of its receiver does.
+            progress: Takes a provisional answer, if it is wanted.
+        """
         if reply is not None:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:
                 reply(response)
+            elif progress is not None:
+                progress(response)
         elif not self._deliveries.deliver(response, response.to):
             self._hops.record_drop(response, DropReason.NO_TARGET)
 

@@ -22,7 +22,7 @@ from actors.runtime.bus.messages import (
     Turn,
     answer_in_turn,
 )
-from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
+from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort, Progress
 from fsm.bus.listeners import ForwardRule
 from fsm.bus.sending_order import ChildPath
 from fsm.bus.transactions import ASKED_ONCE, Terms
@@ -59,14 +59,17 @@ class _Port(MiniBusPort):
         return True
 
     @override
-    async def request(self, message: Message) -> Message:
-        return await self.insist(message, 1)
+    async def request(self, message: Message, progress: Progress | None = None) -> Message:
+        return await self.insist(message, 1, progress)
 
     @override
-    async def insist(self, message: Message, attempts: int) -> Message:
+    async def insist(
+        self, message: Message, attempts: int, progress: Progress | None = None
+    ) -> Message:
         # Refusals come without waiting: a loop of refused requests can be cancelled here.
         await trio.lowlevel.checkpoint_if_cancelled()
-        return await self._bus.replies.wait_for(self._ask(message, attempts))
+        reply = self._ask(message, attempts, progress=progress)
+        return await self._bus.replies.wait_for(reply)
 
     def _ask(
         self,
@@ -74,12 +77,15 @@ class _Port(MiniBusPort):
         attempts: int = 1,
         permit: Permits | None = None,
         intent: Intent | None = None,
+        progress: Progress | None = None,
     ) -> Reply[Message]:
         reply: Reply[Message] = Reply()
         mailbox = self._mailbox
         take_answer = reply.send if mailbox is None else partial(answer_in_turn, reply, mailbox)
         terms = Terms(attempts=attempts) if attempts > 1 else ASKED_ONCE
-        self._bus.submit(InFlight(message, self.url, take_answer, terms, permit, intent))
+        self._bus.submit(
+            InFlight(message, self.url, take_answer, terms, permit, intent, progress=progress)
+        )
         return reply
 
     @override
@@ -138,11 +144,14 @@ class HypertyPort(SandboxPort):
         self._permits = Permits()
 
     @override
-    async def insist(self, message: Message, attempts: int) -> Message:
+    async def insist(
+        self, message: Message, attempts: int, progress: Progress | None = None
+    ) -> Message:
         await trio.lowlevel.checkpoint_if_cancelled()
         if not self._permits.enter_nowait():
             await self._permits.enter()
-        return await self._bus.replies.wait_for(self._ask(message, attempts, self._permits))
+        reply = self._ask(message, attempts, self._permits, progress=progress)
+        return await self._bus.replies.wait_for(reply)
 
     @override
     async def _put(self, flight: InFlight) -> None:

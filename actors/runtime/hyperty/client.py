@@ -1,7 +1,7 @@
 """Operations in the name of a hyperty, for the hyperty and for the program that deployed it."""
 
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from types import NoneType
 from typing import Final, Unpack, final
 
@@ -9,8 +9,10 @@ import trio
 
 from actors.kit.arguments import check_attribute, check_text, check_texts, check_type
 from actors.kit.errors import ActorStoppedError
+from actors.runtime.bus.mini_bus import Progress
 from actors.runtime.discovery.search import RecordSearch, Watching
 from actors.runtime.hyperty import bodies
+from actors.runtime.hyperty.open_request import OpenRequest
 from actors.runtime.hyperty.transfer import fetch_answer, send_ahead
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.observation import ObservedObject, open_observation
@@ -37,6 +39,7 @@ from specs.message import (
 )
 from specs.reply_code import LAST_SUCCESS, Code
 from specs.spans import TRACEPARENT
+from transports.sockets import open_background
 
 
 def check_answer_within(seconds: float, name: str = "answer_within") -> None:
@@ -156,15 +159,74 @@ class HypertyClient:
         body = _body(value, path, durable=durable, traceparent=traceparent)
         if answer_within is None:
             return await self._ask(to, type_, body, 1)
-        check_answer_within(answer_within)
         if durable:
             raise ValueError("a durable request is answered at once, without answer_within")
+        return await self._ask_in_time(to, type_, body, answer_within)
+
+    @final
+    @asynccontextmanager
+    async def open_request(
+        self,
+        to: str,
+        value: Sendable = None,
+        type_: str = MessageType.CREATE,
+        *,
+        path: str = "",
+        answer_within: float | None = None,
+    ) -> AsyncIterator[OpenRequest]:
+        """Send a request, and read its answers as they come, also those by `progress`.
+
+        `async with` sends the request, and `async for` yields the answers. The request is given up
+        if the block is left before the final answer.
+
+        Args:
+            to: As of `request`.
+            value: As of `request`.
+            type_: As of `request`.
+            path: As of `request`.
+            answer_within: As of `request`.
+
+        Yields:
+            The request.
+
+        If cancelled, the request is given up, as of `request`.
+
+        Raises:
+            TypeError: An argument is of a wrong kind.
+            ValueError: As of `request`.
+            NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
+            ActorStoppedError: The runtime has closed.
+        """
+        body, answers = _body(value, path), OpenRequest()
+
+        async def ask() -> None:
+            note = answers.note
+            answers.end(
+                await self._ask(to, type_, body, 1, note)
+                if answer_within is None
+                else await self._ask_in_time(to, type_, body, answer_within, note)
+            )
+
+        async with open_background() as nursery:
+            nursery.start_soon(ask)
+            yield answers
+
+    async def _ask_in_time(
+        self,
+        to: str,
+        type_: str,
+        body: Mapping[str, Sendable],
+        answer_within: float,
+        progress: Progress | None = None,
+    ) -> Message:
+        """Send a request, and return its answer, or 408 after the time that it has."""
+        check_answer_within(answer_within)
         with trio.move_on_after(answer_within):
-            return await self._ask(to, type_, {**body, ANSWER_WITHIN: answer_within}, 1)
+            return await self._ask(to, type_, {**body, ANSWER_WITHIN: answer_within}, 1, progress)
         why = f"no answer in {answer_within:g} s"
-        body = {"code": int(Code.TIMEOUT), "description": why}
+        late = bodies.as_body({"code": int(Code.TIMEOUT), "description": why})
         number = self._participant.ids.next(self.url)
-        return Message(number, MessageType.RESPONSE, to, self.url, bodies.as_body(body))
+        return Message(number, MessageType.RESPONSE, to, self.url, late)
 
     @final
     async def insist(
@@ -329,7 +391,12 @@ class HypertyClient:
         return await self._ask(to, type_, body, 1)
 
     async def _ask(
-        self, to: str, type_: str, body: Mapping[str, Sendable], attempts: int
+        self,
+        to: str,
+        type_: str,
+        body: Mapping[str, Sendable],
+        attempts: int,
+        progress: Progress | None = None,
     ) -> Message:
         """Send a request, in chunks if need be, at most `attempts` times; return the answer."""
         check_text(to, "to")
@@ -350,7 +417,7 @@ class HypertyClient:
                     return refuse(message, exc.code, exc.reason)
             else:
                 try:
-                    answer = await participant.port.insist(message, attempts)
+                    answer = await participant.port.insist(message, attempts, progress)
                 except trio.Cancelled:
                     with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                         await self._give_up(message)
@@ -359,13 +426,15 @@ class HypertyClient:
                 if answer.body["code"] == Code.TIMEOUT and answer.identity is None:
                     await self._give_up(message)
         if answer is None:
-            answer = await self._ask_in_chunks(message, attempts)
+            answer = await self._ask_in_chunks(message, attempts, progress)
         if CHUNKS in answer.body:
             return await fetch_answer(self._participant, message, answer)
         # A part of a runtime may answer with an object that it keeps, so its answer is copied.
         return answer if scheme_of(answer.from_) == "hyperty" else bodies.own_copy(answer)
 
-    async def _ask_in_chunks(self, message: Message, attempts: int) -> Message:
+    async def _ask_in_chunks(
+        self, message: Message, attempts: int, progress: Progress | None
+    ) -> Message:
         """Send a request whose body is too large for a message; return the answer."""
         participant = self._participant
         try:
@@ -378,7 +447,7 @@ class HypertyClient:
                 number = participant.ids.next(self.url)
                 sent = Message(number, message.type, self.url, message.to, short_body)
                 try:
-                    answer = await participant.port.insist(sent, attempts)
+                    answer = await participant.port.insist(sent, attempts, progress)
                 except trio.Cancelled:
                     with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                         await self._give_up(sent)

@@ -40,6 +40,29 @@ class Patient(actors.Hyperty):
         return self.ends
 
 
+class Stepwise(actors.Hyperty):
+    """Works in steps, and tells its requester of each."""
+
+    def __init__(self):
+        self.ends = []
+
+    async def on_request(self, message):
+        try:
+            for step in range(message.value["steps"]):
+                await self.progress(message, {"step": step})
+                await trio.sleep(message.value["pause"])  # real time: it may be in a process
+        except trio.Cancelled:
+            self.ends.append("cancelled")
+            raise
+        return "done"
+
+    @actors.handles("update")
+    async def follow(self, order: dict[str, actors.Json]) -> list[actors.Json]:
+        """Request work of another, and return all that it has answered."""
+        async with self.open_request(order["to"], order["work"]) as request:
+            return [answer.value async for answer in request]
+
+
 class Stubborn(Patient):
     """Its handlers are never cancelled by requesters."""
 
