@@ -283,6 +283,20 @@ for (const role of ["handler", "requester"]) {
   });
 }
 
+test("a runtime that ends while it reads a record ends the search for a link, too", async () => {
+  const { node, runtime, echo } = await linked({});
+  const usual = node.answers;
+  node.answers = (message) => (message.body.resource === PEER ? false : usual(message));
+  void echo.ask("create", PEER, { value: 1 });
+  await settle();
+  const closing = runtime.close();
+  await node.clock.turn(5);
+  await closing;
+  const steps = runtime.trace.text().trim().split("\n").map((line) => JSON.parse(line));
+  const search = steps.filter(({ machine, key }) => machine === "resolve_job" && key === `link|${PEER}`);
+  assert.deepEqual(search.map((step) => step.new), ["lookup", "query", "failed"]);
+});
+
 test("the row of a runtime can be read by stubs", async () => {
   const { node, runtime, stubs } = await linked({}, true);
   const [handler] = stubs;

@@ -125,6 +125,8 @@ export class Links {
     return this.#table.entries;
   }
 
+  #isClosed = false;
+
   /** Address of the handler stub; null: there is none yet. */
   handler = /** @type {string | null} */ (null);
 
@@ -208,7 +210,7 @@ export class Links {
   /** @param {string} entity */
   async #seek(entity) {
     const key = `link|${entity}`;
-    if (this.#jobs.has(key) || isBelow(entity, this.#tools.runtime)) return;
+    if (this.#isClosed || this.#jobs.has(key) || isBelow(entity, this.#tools.runtime)) return;
     const job = new Entity("resolve_job", key);
     this.#jobs.set(key, job);
     const { trace } = this.#tools;
@@ -606,8 +608,10 @@ export class Links {
     }));
   }
 
-  /** End all links, and set up no new ones. */
+  /** End all links and searches for links, and set up no new ones. */
   async close() {
+    this.#isClosed = true;
+    for (const job of [...this.#jobs.values()]) this.#step(job, "none", "the runtime ends");
     // A link is disconnected first, then its row and its listener go.
     const entries = this.#table.entries.flatMap((entry) => entry.ends);
     await Promise.all(

@@ -58,7 +58,7 @@ async def test_only_the_receiver_of_a_request_answers_it(stub):
 async def test_an_answered_request_of_a_stub_is_open_no_longer(stub):
     sent, work = [], []
 
-    async def request(message):
+    async def request(message, _progress):
         sent.append(message.id)
         return reply_to(message, 200)
 
