@@ -21,6 +21,7 @@ import { Alarms, RENEWED_AFTER } from "./leases.js";
 /**
  * @typedef {{reporter: string, runtime: string, data: JsonObject, url: string, version: number,
  *   name?: string, schema?: string, resources?: string[], childrenObjects?: JsonObject,
+ *   childrenWindow?: import("./children.js").ChildWindow,
  *   created?: string}} DataObject
  */
 
