@@ -34,6 +34,7 @@ from specs.bodies.object import Change, ChangeObject, DataObject, Snapshot
 from specs.child import RESOURCES, child_name
 from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
+from specs.limits.sync import WINDOW_LEAST_BYTES
 from specs.message import Message, MessageType
 from tests.fsm.sync.children.children_world import lone_children, told_children
 from tests.fsm.sync.observers.lone_routes import LoneReportRoutes, lone_observer_route
@@ -396,37 +397,54 @@ def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
     return kids.ChildOp(act, name, creator, nth, 101 + number, said, removes, base)
 
 
+def _keep(random: Random, there: ChildHistory, op: kids.ChildOp, now: float) -> None:
+    """Apply an operation at the reporter's end, unless it is lost; or delete its child."""
+    if random.random() < 0.85:
+        there.take(op, now)
+        there.trim(now)
+    if random.random() < 0.1:
+        there.end(op.name, now)
+
+
 def child_copies(random: Random) -> Case:
-    """A copy of children, while messages of creators and signs are lost."""
-    keeper, there, now = OBSERVERS[0], kids.ChildSet(), 0.0
+    """A copy of children, while messages of creators and reports of the object are lost."""
+    keeper, window, now = OBSERVERS[0], _window(random), 0.0
+    there = ChildHistory(window)
     tape, core = Tape("ChildrenCopyCore", keeper), lone_children(keeper)
+    core.children.window = window
+    tape.note("window", [window], None)
     reads = 0
 
     def feed(name: str, *arguments: Any, is_reported: bool = False) -> None:
         nonlocal reads
         terms = {"is_reported": True} if is_reported else {}
         done = told_children(core, name, *arguments, now, **terms)
+        # The value is read when it is sent.
+        done = [one[:3] if one[0] == "say_again" else one for one in done]
         tape.note(camel(name), [*arguments, now, *terms.values()], calls(done))
         reads = max(reads, *(number for what, number, *_ in done if what == "read"), 0)
         tape.note("deadline", [], core.deadline())
         tape.note("sign", [], core.children.sign)
+        tape.note("missed", [], core.missed)
+        tape.note("names", [], list(core.children))
 
-    feed("become", {"resources": {}})
+    feed("become", there.shown())
     for number in range(50):
         now += random.choice([0.0, 0.1, 1.5])
         op = _op(random, number, 2)
-        if random.random() < 0.85:
-            there.take(op)
+        _keep(random, there, op, now)
         if random.random() < 0.85:
             feed("take", op, is_reported=random.choice([False, False, True]))
         match random.randrange(8):
             case 0 | 1 | 2:
-                feed("hear_sign", there.sign)
+                report = there.report()
+                is_ended = isinstance(report, bodies.ChildrenEnded)
+                if random.random() < 0.9:
+                    feed("take_ended" if is_ended else "hear_sign", report)
             case 3:
                 whole = there.shown()
-                bare = {name: {"value": "bare"} for name in whole}
-                shown = random.choice([None, {}, {"resources": bare}, {"resources": whole}])
-                feed("become", shown)
+                bare = {RESOURCES: {name: {"value": "bare"} for name in there.children}}
+                feed("become", random.choice([None, {}, bare, whole, whole]))
             case 4:
                 feed("read_failed", random.choice([reads, 1]))
             case 5 if random.random() < 0.3:
@@ -645,6 +663,7 @@ MAKERS = (
     copies,
     reporters,
     child_sets,
+    child_histories,
     child_copies,
     renewals,
     repeats,

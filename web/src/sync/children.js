@@ -38,7 +38,7 @@ import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
  * @property {(name: string, value: Json, version: number) => void} shown
  * @property {(name: string) => void} gone
  * @property {(number: number) => void} read reads the whole object
- * @property {(act: Act, name: string, value: Json) => void} sayAgain
+ * @property {(act: Act, name: string) => void} sayAgain
  */
 
 /** The refusal of an operation. @typedef {{code: number, why: string}} Denied */
@@ -643,7 +643,7 @@ export class ChildrenCopyCore {
     }
     for (const name of this.#ended) if (this.children.end(name)) this.#changed(name);
     this.#note();
-    for (const [act, name, value] of again) this.#port.sayAgain(act, name, value);
+    for (const [act, name] of again) this.#port.sayAgain(act, name);
   }
 
   /**
@@ -651,10 +651,10 @@ export class ChildrenCopyCore {
    *
    * @param {Map<string, Kept>} reported
    * @param {Set<string>} since
-   * @returns {[Act, string, Json][]}
+   * @returns {[Act, string][]}
    */
   #unknown(reported, since) {
-    /** @type {[Act, string, Json][]} */
+    /** @type {[Act, string][]} */
     const again = [];
     for (const [name, mine] of this.children.kept) {
       const theirs = reported.get(name)?.version ?? -1;
@@ -663,12 +663,12 @@ export class ChildrenCopyCore {
       if (theirs < 0 && this.children.window) continue;
       if (!this.#mayAgain(name)) continue;
       reported.set(name, mine);
-      again.push(["update", name, mine.value]);
+      again.push(["update", name]);
     }
     for (const name of this.#deleted) {
       if (!reported.has(name) || since.has(name) || !this.#mayAgain(name)) continue;
       reported.delete(name);
-      again.push(["delete", name, null]);
+      again.push(["delete", name]);
     }
     return again;
   }
