@@ -380,11 +380,10 @@ export class Children extends Emitter {
       const next = wholeIn(shown?.window, "next");
       const isPage = after !== null && isObject(page);
       if (isPage) Object.assign(entries, page);
-      if (after !== null && isPage && next > after && Object.keys(entries).length <= WINDOW_CHILDREN) after = next;
-      else {
-        const whole = isPage ? { ...shown, [RESOURCES]: entries } : shown;
-        return this.#copy.run((core, now) => core.become(whole, now));
-      }
+      const isLast = !isPage || next <= (after ?? 0) || Object.keys(entries).length > WINDOW_CHILDREN;
+      const whole = isPage ? { ...shown, [RESOURCES]: entries } : shown;
+      if (isLast) return this.#copy.run((core, now) => core.become(whole, now));
+      after = next;
     }
   }
 

@@ -11,7 +11,6 @@ import { ChildSet, ENTRY, REMOVED, RESOURCES } from "./children.js";
 
 /** All children of a reported object; `children` is changed by the methods of this class only. */
 export class ChildHistory {
-  #window;
   #epoch;
   /** Number of each child, and when it was accepted, in seconds since 1970. @type {Map<string, {number: number, time: number}>} */
   #places = new Map();
@@ -26,7 +25,6 @@ export class ChildHistory {
    * @param {number} [epoch] seconds since 1970 when the clock was 0
    */
   constructor(window = null, epoch = 0) {
-    this.#window = window;
     this.#epoch = epoch;
     this.children = new ChildSet(window);
   }
@@ -37,9 +35,9 @@ export class ChildHistory {
     return Math.min(this.#reportAt, this.#leavesAt(oldest));
   }
 
-  /** @param {string | undefined} name */
+  /** @param {string} [name] */
   #leavesAt(name = "") {
-    return (this.#places.get(name)?.time ?? Infinity) + (this.#window?.seconds ?? Infinity) - this.#epoch;
+    return (this.#places.get(name)?.time ?? Infinity) + (this.children.window?.seconds ?? Infinity) - this.#epoch;
   }
 
   /**
@@ -59,9 +57,9 @@ export class ChildHistory {
    */
   take(op, now) {
     const isNew = !this.children.kept.has(op.name);
-    if (this.#window && isNew && op.act === "update") return REMOVED;
+    if (this.children.window && isNew && op.act === "update") return REMOVED;
     const taken = this.children.take(op);
-    if (taken !== true || !this.#window) return taken;
+    if (taken !== true || !this.children.window) return taken;
     if (op.act === "delete") this.#places.delete(op.name);
     else if (isNew) {
       this.#created += 1;
@@ -82,10 +80,7 @@ export class ChildHistory {
       this.children.end(name);
       ended.push(name);
     }
-    for (const name of ended) {
-      this.#gone = Math.max(this.#gone, this.#places.get(name)?.number ?? 0);
-      this.#places.delete(name);
-    }
+    this.#gone = Math.max(this.#gone, ...ended.map((name) => this.#places.get(name)?.number ?? 0));
     this.#note(ended, now);
     return ended;
   }
@@ -98,16 +93,18 @@ export class ChildHistory {
    */
   end(name, now) {
     if (!this.children.end(name)) return false;
-    this.#places.delete(name);
     this.#note([name], now);
     return true;
   }
 
   /**
+   * Have removed children reported a moment later.
+   *
    * @param {string[]} ended
    * @param {number} now
    */
   #note(ended, now) {
+    for (const name of ended) this.#places.delete(name);
     this.#ended.push(...ended);
     if (ended.length) this.#reportAt = Math.min(this.#reportAt, now + constants.WINDOW_PAUSE);
   }
@@ -122,7 +119,7 @@ export class ChildHistory {
     const ended = this.#ended.splice(0, constants.ENDED_AT_ONCE);
     if (!this.#ended.length) this.#reportAt = Infinity;
     const { sign } = this.children;
-    if (this.#window) return { ...sign, ended, created: this.#created, gone: this.#gone };
+    if (this.children.window) return { ...sign, ended, created: this.#created, gone: this.#gone };
     return ended.length ? { ...sign, ended } : sign;
   }
 
@@ -132,7 +129,7 @@ export class ChildHistory {
    * @returns {JsonObject}
    */
   shown() {
-    return this.#window ? this.#page([...this.children.kept.keys()]) : { [RESOURCES]: this.children.shown() };
+    return this.children.window ? this.#page([...this.children.kept.keys()]) : { [RESOURCES]: this.children.shown() };
   }
 
   /**

@@ -113,16 +113,15 @@ export function windowIn(described = null) {
   if (described === null) return null;
   if (!isObject(described)) throw new BadMessageError("the window of children is no object");
   const { last = constants.WINDOW_CHILDREN, bytes = constants.WINDOW_BYTES, seconds = null } = described;
-  const bounds = /** @type {const} */ ([
-    ["last", last, 1, constants.WINDOW_CHILDREN],
-    ["bytes", bytes, constants.WINDOW_LEAST_BYTES, constants.WINDOW_BYTES],
-    ["seconds", seconds ?? 1, 1, constants.MAX_ID],
-  ]);
-  for (const [name, value, least, most] of bounds) {
-    if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) continue;
+  const whole = (/** @type {string} */ name, /** @type {Json} */ value, /** @type {number} */ least, /** @type {number} */ most) => {
+    if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) return Number(value);
     throw new BadMessageError(`${name} of the window of children is no whole number from ${least} to ${most}`);
-  }
-  return { last: Number(last), bytes: Number(bytes), ...(seconds === null ? {} : { seconds: Number(seconds) }) };
+  };
+  return {
+    last: whole("last", last, 1, constants.WINDOW_CHILDREN),
+    bytes: whole("bytes", bytes, constants.WINDOW_LEAST_BYTES, constants.WINDOW_BYTES),
+    ...(seconds === null ? {} : { seconds: whole("seconds", seconds, 1, constants.MAX_ID) }),
+  };
 }
 
 /**
@@ -356,10 +355,8 @@ export class ChildSet {
       creator.said = Math.max(creator.said, kept.version);
       creator.number = Math.max(creator.number, named(name)?.number ?? 0);
     }
-    if (this.window) {
-      // All copies have the order of the reporter's end.
-      this.kept = new Map([...others.keys()].map((name) => [name, /** @type {Kept} */ (this.kept.get(name))]));
-    }
+    // All copies of a window have the order of the reporter's end.
+    if (this.window) this.kept = new Map([...others.keys()].map((name) => [name, /** @type {Kept} */ (this.kept.get(name))]));
     return [...gone, ...fresh];
   }
 }

@@ -688,10 +688,7 @@ export class ReportedObjects {
     const reported = this.#named(request.body);
     const { url, core, history } = reported;
     const version = history.children.kept.get(name)?.version;
-    if (core.isDeleted) throw new BadMessageError("no such object", CODES.NOT_FOUND);
-    if (core.snapshot.reporter !== request.from) {
-      throw new BadMessageError("only the reporter deletes the children of others", CODES.FORBIDDEN);
-    }
+    core.check(request.from);
     if (!history.end(name, this.#context.now)) throw new BadMessageError("no such child", CODES.NOT_FOUND);
     this.#traceRemoved(url, [name], version);
     this.#sendSign(reported);
@@ -711,9 +708,8 @@ export class ReportedObjects {
 
   /** @param {Reported} reported */
   #reportRemoved(reported) {
-    const { url, history } = reported;
-    while (history.isReportDue(this.#context.now)) this.#sendSign(reported);
-    this.#removals.set(url, history.deadline);
+    while (reported.history.isReportDue(this.#context.now)) this.#sendSign(reported);
+    this.#removals.set(reported.url, reported.history.deadline);
   }
 
   /**
@@ -722,10 +718,9 @@ export class ReportedObjects {
    * @param {Reported} reported
    */
   #sendSign(reported) {
-    const { url, history } = reported;
-    const body = /** @type {JsonObject} */ (history.report());
+    const body = /** @type {JsonObject} */ (reported.history.report());
     if ("ended" in body) return this.#reportToAll(reported, "update", body);
-    for (const address of childrenOf(url)) this.#context.port.publish("update", address, body, url);
+    for (const to of childrenOf(reported.url)) this.#context.port.publish("update", to, body, reported.url);
   }
 
   /**
