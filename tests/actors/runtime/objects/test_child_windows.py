@@ -118,7 +118,9 @@ async def test_an_observer_that_was_cut_off_knows_how_many_children_it_has_misse
 
 
 async def test_the_window_of_a_stored_object_and_its_ages_outlive_the_process(
-    tmp_path, autojump_clock, disk
+    tmp_path,
+    autojump_clock,
+    disk,  # noqa: F811
 ):
     window = actors.ChildWindow(last=3, seconds=1000)
     async with stored_world(tmp_path) as there:

@@ -67,7 +67,7 @@ async def test_a_window_moves_on_by_the_link_as_by_the_node(autojump_clock):
                 await (thing, linked, copy)[number % 3].children.create(number)
             for children in (thing.children, linked.children, copy.children):
                 await reported(children, range(26, 30))
-            await thing.children[[*thing.children][0]].delete()
+            await thing.children[next(iter(thing.children))].delete()
             for children in (thing.children, linked.children, copy.children):
                 await reported(children, range(27, 30))
 
