@@ -73,6 +73,18 @@ export interface ReportOptions {
   public?: boolean;
   /** Hyperties that are invited. */
   observers?: string[];
+  /** The children that the object keeps: the oldest leave for newer ones. Without it, it keeps all. */
+  children?: ChildWindow;
+}
+
+/** The newest children of a data object, which it keeps. */
+export interface ChildWindow {
+  /** Number of children, at most 1000, which is the default. */
+  last?: number;
+  /** Bytes of their values as JSON, with their names: 16384 to 262144, which is the default. */
+  bytes?: number;
+  /** Seconds after which a child leaves; without it, it leaves for newer ones only. */
+  seconds?: number;
 }
 
 /** The effect of a change; `path` is empty for the whole value; null: nothing was, or is there. */
@@ -133,19 +145,22 @@ export interface ObservedObject {
   close(): Promise<void>;
 }
 
-/** All children of a data object, the oldest first. */
+/** All children of a data object, the oldest first; of an object with a window, the newest. */
 export interface Children extends Iterable<Child> {
   get size(): number;
+  /** Number of children that left the window before they could be read, while observing. */
+  get missed(): number;
   get(id: string): Child | undefined;
   /** Create a child, and wait until the reporter's runtime has it. */
   create(value: Json): Promise<Child>;
+  /** `new` is null if it was deleted, or has left the window; `missed` counts those missed before. */
   on(
     name: "change",
-    listener: (change: { id: string; old: Json; new: Json }) => void,
+    listener: (change: { id: string; old: Json; new: Json; missed: number }) => void,
   ): () => void;
 }
 
-/** One child of a data object; only the hyperty that created it changes or deletes it. */
+/** One child of a data object; only its creator changes it, and the reporter may delete it. */
 export interface Child {
   readonly id: string;
   get creator(): string;

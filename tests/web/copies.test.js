@@ -256,3 +256,38 @@ test("a write that is refused is in no value, and a reporter sees who observes",
   await assert.rejects(setting, { name: "Refusal", code: 404 });
   assert.deepEqual([mine.value, mine.version], [{ n: 2 }, 2]);
 });
+
+test("children of a window are read in pages, and those that left before are counted", async () => {
+  const { node, hyperty, given, say, done } = await opened();
+  const to = `${URL}/children/resources`;
+  const page = (numbers, counts) => {
+    const entries = numbers.map((n) => [`${PEER}#${n}`, { value: n, version: n, place: n, time: 1 }]);
+    return { code: 200, value: { childrenObjects: { resources: Object.fromEntries(entries), window: counts } } };
+  };
+  const pages = { 0: page([1, 2], { created: 3, gone: 0, next: 2 }), 2: page([3], { created: 3, gone: 0 }) };
+  const { answers } = node;
+  node.answers = (message) => (message.to === URL && message.type === "read" ? pages[message.body.childrenAfter] : answers(message));
+  const { childrenObjects, ...bare } = whole(1, {});
+  given[SUBSCRIPTION] = { code: 200, value: { ...bare, childrenWindow: { last: 3 } } };
+  const { children } = await done(hyperty.observe(URL));
+  await node.clock.turn(1);
+  const values = () => [...children].map((one) => one.value);
+  assert.deepEqual([values(), children.missed], [[1, 2, 3], 0]);
+  const missed = [];
+  children.on("change", (one) => missed.push(one.missed));
+  // What is no report of removed children changes nothing.
+  const sign = { count: 0, digest: "0000000000000000" };
+  for (const ended of ["x", [7], null]) await say({ to, body: { ...sign, ended } });
+  assert.equal(children.size, 3);
+  // Five have passed unseen: of eight that are new, three are left.
+  pages[0] = page([9, 10, 11], { created: 11, gone: 8 });
+  await say({ to, body: { ...sign, count: 3, ended: [], created: 11, gone: 8 } });
+  await node.clock.turn(5);
+  assert.deepEqual([values(), children.missed, missed], [[9, 10, 11], 5, [5, 0, 0, 0, 0, 0]]);
+});
+
+test("an object with an invalid window is none", async () => {
+  const { hyperty, given, done } = await opened();
+  given[SUBSCRIPTION] = { code: 200, value: { ...whole(1, {}), childrenWindow: { last: 0 } } };
+  assert.equal(await done(hyperty.observe(URL).catch(({ code }) => code)), 410);
+});

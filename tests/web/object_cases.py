@@ -18,6 +18,7 @@ from fsm.bus.transactions import DeduplicationWindow, Ended, Terms, Transactions
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.sync import children as kids
+from fsm.sync.child_history import ChildHistory
 from fsm.sync.leases import RenewalsCore, RepeatsCore
 from fsm.sync.routes import Moving
 from fsm.sync.value.value import (
@@ -28,10 +29,12 @@ from fsm.sync.value.value import (
     published_change,
     without_attribute,
 )
-from specs.bodies.object import Change, ChangeObject, ChildrenSign, DataObject, Snapshot
-from specs.child import child_name
+from specs.bodies import object as bodies
+from specs.bodies.object import Change, ChangeObject, DataObject, Snapshot
+from specs.child import RESOURCES, child_name
 from specs.jsonvalue import ABSENT, Json, JsonObject, value_at
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
+from specs.limits.sync import WINDOW_LEAST_BYTES
 from specs.message import Message, MessageType
 from tests.fsm.sync.children.children_world import lone_children, told_children
 from tests.fsm.sync.observers.lone_routes import LoneReportRoutes, lone_observer_route
@@ -65,8 +68,10 @@ def plain(one: object, tag: str = "do") -> Any:  # noqa: PLR0911 - a table
         case Step():
             words = {name: getattr(one, name) for name in ("machine", "key", "new", "why")}
             return {"do": "step", **words, "old": one.old or "[*]", "cause": str(one.cause)}
-        case Change() | ChangeObject() | DataObject() | Snapshot() | ChildrenSign():
+        case Change() | ChangeObject() | DataObject() | Snapshot():
             return {k: v for k, v in write_body(one).items() if k != "resource"}
+        case bodies.ChildrenSign() | bodies.ChildrenEnded() | bodies.ChildWindow():
+            return {k: v for k, v in attrs.asdict(one).items() if v is not None}
         case Message():
             return _sent(one)
         case Enum():
@@ -307,8 +312,21 @@ def _asked(one: Change) -> ChangeObject:
     return ChangeObject(URL, one.attribute, one.value, one.attribute_type, one.operation)
 
 
+def _window(random: Random) -> bodies.ChildWindow | None:
+    """Return a window that few children exceed; None: the object has none."""
+    return random.choice(
+        [
+            None,
+            bodies.ChildWindow(last=3),
+            bodies.ChildWindow(last=7, seconds=random.choice([2, 9])),
+            bodies.ChildWindow(bytes=WINDOW_LEAST_BYTES),
+        ]
+    )
+
+
 def child_sets(random: Random) -> Case:
-    tape, core, ops = Tape("ChildSet"), kids.ChildSet(), list[kids.ChildOp]()
+    window, ops = _window(random), list[kids.ChildOp]()
+    tape, core = Tape("ChildSet", plain(window)), kids.ChildSet(window)
     for number in range(60):
         op = _op(random, number, 3)
         ops.append(op)
@@ -319,9 +337,52 @@ def child_sets(random: Random) -> Case:
         if number % 20 == 19:
             shown = core.shown()
             some = {name: shown[name] for name in shown if random.random() < 0.8}
-            tape.note("become", [some], core.become(kids.children_in(some)))
+            tape.note("become", [some], core.become(kids.children_in(some, window)))
+        match random.randrange(6):
+            case 0:
+                tape.note("trim", [*(more := (random.randrange(3), 100))], core.trim(*more))
+            case 1:
+                ended = random.choice(ops).name
+                tape.note("end", [ended], core.end(ended))
         tape.note("sign", [], core.sign)
+        tape.note("fitsBeside", [{"a": "x" * 40_000}], core.fits_beside({"a": "x" * 40_000}))
     tape.note("shown", [], core.shown())
+    return tape.case
+
+
+def child_histories(random: Random) -> Case:
+    """The children at a reporter's end: what leaves, what it reports, and pages of them."""
+    window, epoch, now = _window(random), random.choice([0.0, 1000.5]), 0.0
+    tape, core = Tape("ChildHistory", plain(window), epoch), ChildHistory(window, epoch)
+    is_many = random.random() < 0.3
+    for number in range(300 if is_many else 60):
+        now += random.choice([0.0, 0.25, 1.5])
+        op = _op(random, number, 3)
+        if is_many:
+            op = attrs.evolve(op, act=MessageType.CREATE, value="x" * 10, removes=None)
+        taken = core.take(op, now)
+        refused = isinstance(taken, Refused)
+        tape.note("take", [op, now], calls([taken])[0] if refused else bool(taken))
+        match random.randrange(10):
+            case 0 | 1 if not is_many:
+                tape.note("trim", [now], core.trim(now))
+            case 2:
+                ended = op.name
+                tape.note("end", [ended, now], core.end(ended, now))
+            case 3 | 4:
+                tape.note("report", [], core.report())
+            case 5 if window is not None:
+                after = random.randrange(number + 1)
+                tape.note("page", [after], core.page(after))
+            case 6:
+                tape.note("shown", [], core.shown())
+        tape.note("deadline", [], core.deadline())
+        tape.note("isReportDue", [now], core.is_report_due(now))
+        tape.note("sign", [], core.children.sign)
+    tape.note("trim", [now], core.trim(now))
+    tape.note("isReportDue", [now], core.is_report_due(now))
+    for _ in range(3):
+        tape.note("report", [], core.report())
     return tape.case
 
 
@@ -336,37 +397,54 @@ def _op(random: Random, number: int, creators: int) -> kids.ChildOp:
     return kids.ChildOp(act, name, creator, nth, 101 + number, said, removes, base)
 
 
+def _keep(random: Random, there: ChildHistory, op: kids.ChildOp, now: float) -> None:
+    """Apply an operation at the reporter's end, unless it is lost; or delete its child."""
+    if random.random() < 0.85:
+        there.take(op, now)
+        there.trim(now)
+    if random.random() < 0.1:
+        there.end(op.name, now)
+
+
 def child_copies(random: Random) -> Case:
-    """A copy of children, while messages of creators and signs are lost."""
-    keeper, there, now = OBSERVERS[0], kids.ChildSet(), 0.0
+    """A copy of children, while messages of creators and reports of the object are lost."""
+    keeper, window, now = OBSERVERS[0], _window(random), 0.0
+    there = ChildHistory(window)
     tape, core = Tape("ChildrenCopyCore", keeper), lone_children(keeper)
+    core.children.window = window
+    tape.note("window", [window], None)
     reads = 0
 
     def feed(name: str, *arguments: Any, is_reported: bool = False) -> None:
         nonlocal reads
         terms = {"is_reported": True} if is_reported else {}
         done = told_children(core, name, *arguments, now, **terms)
+        # The value is read when it is sent.
+        done = [one[:3] if one[0] == "say_again" else one for one in done]
         tape.note(camel(name), [*arguments, now, *terms.values()], calls(done))
         reads = max(reads, *(number for what, number, *_ in done if what == "read"), 0)
         tape.note("deadline", [], core.deadline())
         tape.note("sign", [], core.children.sign)
+        tape.note("missed", [], core.missed)
+        tape.note("names", [], list(core.children))
 
-    feed("become", {"resources": {}})
+    feed("become", there.shown())
     for number in range(50):
         now += random.choice([0.0, 0.1, 1.5])
         op = _op(random, number, 2)
-        if random.random() < 0.85:
-            there.take(op)
+        _keep(random, there, op, now)
         if random.random() < 0.85:
             feed("take", op, is_reported=random.choice([False, False, True]))
         match random.randrange(8):
             case 0 | 1 | 2:
-                feed("hear_sign", there.sign)
+                report = there.report()
+                is_ended = isinstance(report, bodies.ChildrenEnded)
+                if random.random() < 0.9:
+                    feed("take_ended" if is_ended else "hear_sign", report)
             case 3:
                 whole = there.shown()
-                bare = {name: {"value": "bare"} for name in whole}
-                shown = random.choice([None, {}, {"resources": bare}, {"resources": whole}])
-                feed("become", shown)
+                bare = {RESOURCES: {name: {"value": "bare"} for name in there.children}}
+                feed("become", random.choice([None, {}, bare, whole, whole]))
             case 4:
                 feed("read_failed", random.choice([reads, 1]))
             case 5 if random.random() < 0.3:
@@ -585,6 +663,7 @@ MAKERS = (
     copies,
     reporters,
     child_sets,
+    child_histories,
     child_copies,
     renewals,
     repeats,

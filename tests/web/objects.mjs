@@ -7,6 +7,7 @@ import { instanceId } from "../../web/src/message.js";
 import { LinkEnd } from "../../web/src/p2p/end.js";
 import { PairOrder, readBehind } from "../../web/src/p2p/order.js";
 import { TransferCore } from "../../web/src/p2p/transfer.js";
+import { ChildHistory } from "../../web/src/sync/child_history.js";
 import { ChildrenCopyCore, ChildSet, childrenIn } from "../../web/src/sync/children.js";
 import { ObserverCore } from "../../web/src/sync/copy.js";
 import { RenewalsCore, RepeatsCore } from "../../web/src/sync/leases.js";
@@ -103,6 +104,7 @@ class Order {
 }
 
 const CLASSES = {
+  ChildHistory,
   ChildrenCopyCore,
   ChildSet,
   DeduplicationWindow,
@@ -134,12 +136,13 @@ const ODD = {
     const found = value.valueAt(...args);
     return found === undefined ? null : [found];
   },
-  "ChildSet become": (one, [shown]) => one.become(childrenIn(shown)),
-  "ChildSet take": (one, [op]) => {
-    const taken = one.take(op);
-    return typeof taken === "object" ? ["refused", taken.code, taken.why] : taken;
-  },
+  "ChildSet become": (one, [shown]) => one.become(childrenIn(shown, one.window)),
+  "ChildSet take": taken,
+  "ChildHistory take": taken,
+  "ChildHistory sign": (one) => one.children.sign,
   "ChildrenCopyCore sign": (one) => one.children.sign,
+  "ChildrenCopyCore window": (one, [window]) => void (one.children.window = window),
+  "ChildrenCopyCore names": (one) => [...one.children.kept.keys()],
   "RepeatsCore repeated": (one, [now, observed]) => one.repeated(now, (url) => observed.includes(url)),
   "TransferCore takeOutput": (one, args) => one.takeOutput(...args).map((out) => out.line ?? out),
   "LinkEnd peerSeen": (one, [seen, now]) => {
@@ -160,6 +163,11 @@ const ODD = {
   "DeduplicationWindow crowd": (one, [first, count, now]) =>
     Array.from({ length: count }, (_, id) => one.isNew({ ...first, id }, now)).filter(Boolean).length,
 };
+function taken(one, args) {
+  const result = one.take(...args);
+  return typeof result === "object" ? ["refused", result.code, result.why] : result;
+}
+
 /** Infinity, which JSON has not. */
 function revived(seen) {
   const { standing } = seen;

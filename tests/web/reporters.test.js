@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { LEASE, MAX_REPEATED_ASKS, REPEAT_LAST, REPLY_TIMEOUT } from "../../web/src/constants.js";
+import { ENDED_AT_ONCE, LEASE, MAX_REPEATED_ASKS, REPEAT_LAST, REPLY_TIMEOUT, WINDOW_PAUSE } from "../../web/src/constants.js";
 import { PEER, reply, RUNTIME, settle } from "./fake_node.js";
 import { MINE, opened, PATHS } from "./object_page.js";
 
@@ -240,4 +240,54 @@ test("who writes children as an observer is reported, who does not observe is re
   assert.equal(outcome.mine.children.size, 1);
   const { url, version } = outcome.mine;
   assert.deepEqual([url, version, RUNTIME], [MINE, 1, RUNTIME]);
+});
+
+test("the oldest children leave the window of an object, and observers are told a moment later", async () => {
+  const { node, outcome, done, joins, say, answer } = await reporting({}, { allow: [PEER], children: { last: 3, seconds: 100 } });
+  const { children } = outcome.mine;
+  await joins();
+  const seen = [];
+  children.on("change", ({ old, new: now, missed }) => seen.push([old, now, missed]));
+  for (const n of [1, 2, 3, 4, 5]) await done(children.create(n));
+  const reports = () => node.said({ type: "update", to: `${MINE}/children/resources` }).map(({ body }) => body).filter((body) => "ended" in body);
+  assert.deepEqual([children.size, reports()], [5, []]);
+  await node.clock.turn(WINDOW_PAUSE);
+  const { ended, count, created, gone } = reports().at(-1);
+  assert.deepEqual([ended.length, count, created, gone, [...children].map((one) => one.value)], [2, 3, 5, 2, [3, 4, 5]]);
+  assert.deepEqual(seen.slice(5), [[1, null, 0], [2, null, 0]]);
+  const read = async (childrenAfter) => answer(await say({ type: "read", from: PEER, to: MINE, body: { childrenAfter } }));
+  const { value } = await read(4);
+  assert.deepEqual(Object.values(value.childrenObjects.resources).map((one) => [one.value, one.place]), [[5, 5]]);
+  assert.deepEqual(value.childrenObjects.window, { created: 5, gone: 2 });
+  assert.equal((await read(-1)).code, 400);
+  await node.clock.turn(101);
+  assert.deepEqual([children.size, reports().flatMap((body) => body.ended).length], [0, 5]);
+  for (let n = 0; n < ENDED_AT_ONCE + 10; n += 1) await done(children.create(n));
+  assert.equal(reports().at(-1).ended.length, ENDED_AT_ONCE);
+});
+
+test("the reporter deletes a child of anyone, for good, and nobody else does", async () => {
+  const { node, hyperty, outcome, done, joins, say, answer, deployed } = await reporting({});
+  const { children } = outcome.mine;
+  await joins();
+  const to = `${MINE}/children/resources`;
+  const says = async (type, more = {}) => answer(await say({ type, from: PEER, to, body: { resource: `${PEER}#1`, ...more } }))?.code;
+  assert.equal(await says("create", { value: "rude" }), 200);
+  const other = await deployed("other");
+  const asks = (who) => done(who.ask("delete", `${RUNTIME}/sm`, { resource: MINE, child: `${PEER}#1` }));
+  assert.equal((await asks(other)).body.code, 403);
+  await done(children.get(`${PEER}#1`).delete());
+  assert.equal(children.size, 0);
+  const { ended } = node.said({ type: "update", to }).at(-1).body;
+  assert.deepEqual(ended, [`${PEER}#1`]);
+  assert.equal((await asks(hyperty)).body.code, 404);
+  assert.equal(await says("create", { value: "again" }), 409);
+  await assert.rejects(children.change("delete", `${PEER}#1`), { code: 404 });
+});
+
+test("a window out of bounds is refused where it is written", async () => {
+  const { hyperty, done } = await opened();
+  for (const children of [{ last: 0 }, { last: 1001 }, { last: true }, { bytes: 16383 }, { seconds: 1.5 }, 5]) {
+    assert.equal(await done(hyperty.report("comm", {}, { children }).catch(({ code }) => code)), 400);
+  }
 });

@@ -19,8 +19,8 @@ CODE = """export default class {
     subscribe({ observer }) { this.asked.push(observer); }
     async invited({ object }) { this.invitation = object; }
     request({ body: { value: [act, ...rest] } }) { return this[act](...rest); }
-    async report(value) {
-        this.mine = await this.hyperty.report("comm", value);
+    async report(value, options) {
+        this.mine = await this.hyperty.report("comm", value, options);
         return this.mine.url;
     }
     async change() {
@@ -42,6 +42,24 @@ CODE = """export default class {
         }
         return [...children].map((one) => one.value.text).sort();
     }
+    async post(first, last, padding = "") {
+        const { children } = this.mine ?? this.theirs;
+        for (let n = first; n <= last; n += 1) await children.create([n, padding]);
+    }
+    passed = new Set();
+    count() {
+        const { children } = this.theirs;
+        children.on("change", ({ id, old }) => void (old ?? this.passed.add(id)));
+    }
+    async window(wanted) {
+        const { children } = this.mine ?? this.theirs;
+        const numbers = () => [...children].map((one) => one.value[0]);
+        while (numbers().join() !== wanted.join()) {
+            await new Promise((next) => { const end = children.on("change", () => next(end())); });
+        }
+        return [this.passed.size, children.missed];
+    }
+    async remove_child(id) { await this.mine.children.get(id).delete(); }
     invited_to() { return this.invitation; }
     async leave() { await this.theirs.close(); return this.theirs.gone.code; }
     async remove() { await this.mine.close(); }
@@ -101,6 +119,73 @@ async def a_worker_observes_an_object_of_a_program(ask, keeper, two):
     assert await ask(two, "gone") == 410
 
 
+async def shows(children: actors.Children, wanted: list[int]) -> None:
+    changes = children.changes()
+    with trio.fail_after(30):
+        while [child.value[0] for child in children.values()] != wanted:
+            await anext(changes)
+
+
+async def a_worker_sees_the_window_of_a_program_pass(ask, keeper, two):
+    async with keeper.report("comm", {}, children=actors.ChildWindow(last=20)) as room:
+        await room.allow(two)
+        await ask(two, "observe", room.url)
+        await ask(two, "count")
+        for number in range(1, 91):
+            await room.children.create([number])
+        await ask(two, "post", 91, 100)
+        wanted = [*range(81, 101)]
+        assert await ask(two, "window", wanted) == [100, 0]
+        await shows(room.children, wanted)
+        await room.children[[*room.children][-1]].delete()
+        assert await ask(two, "window", wanted[:-1]) == [100, 0]
+        await ask(two, "leave")
+
+
+async def a_program_sees_the_window_of_a_worker_pass(ask, keeper, one):
+    url = await ask(one, "report", {}, {"children": {"last": 20}})
+    async with keeper.observe(url) as copy:
+        changes, passed = copy.children.changes(), set()
+        await ask(one, "post", 1, 90)
+        with trio.fail_after(30):
+            while len(passed) < 90:
+                change = await anext(changes)
+                passed.add(change.id)
+        for number in range(91, 101):
+            mine = await copy.children.create([number])
+        wanted = [*range(81, 101)]
+        await shows(copy.children, wanted)
+        await ask(one, "window", wanted)
+        await ask(one, "remove_child", mine.id)
+        await shows(copy.children, wanted[:-1])
+        with pytest.raises(actors.ObjectError):
+            await mine.update([0])
+        assert copy.children.missed == 0
+        await ask(one, "remove")
+    url = await ask(one, "report", {}, {"children": {"seconds": 1}})
+    async with keeper.observe(url) as copy:
+        await copy.children.create([1])
+        await shows(copy.children, [])
+        await ask(one, "window", [])
+        await ask(one, "remove")
+
+
+async def who_observes_late_reads_a_window_in_pages(ask, keeper, one, two):
+    wanted, text = [*range(1, 251)], "x" * 450
+    url = await ask(one, "report", {}, {"children": {}})
+    await ask(one, "post", wanted[0], wanted[-1], text)
+    async with keeper.observe(url) as copy:
+        await shows(copy.children, wanted)
+        await ask(one, "remove")
+    async with keeper.report("comm", {}, children=actors.ChildWindow()) as room:
+        for number in wanted:
+            await room.children.create([number, text])
+        await room.allow(two)
+        await ask(two, "observe", room.url)
+        await ask(two, "window", wanted)
+        await ask(two, "leave")
+
+
 async def what_a_worker_reports_ends_with_it(ask, keeper, page, one):
     url = await ask(one, "report", {"n": 7})
     async with keeper.observe(url) as copy:
@@ -148,6 +233,9 @@ async def test_hyperties_in_workers_report_observe_and_change_data_objects(
         await a_worker_observes_an_object_of_a_program(ask, keeper, two)
         await a_worker_follows_the_record_of_a_hyperty(ask, program, one)
         await a_worker_follows_the_record_of_an_object(ask, keeper, one)
+        await a_worker_sees_the_window_of_a_program_pass(ask, keeper, two)
+        await a_program_sees_the_window_of_a_worker_pass(ask, keeper, one)
+        await who_observes_late_reads_a_window_in_pages(ask, keeper, one, two)
         await what_a_worker_reports_ends_with_it(ask, keeper, page, one)
         await close(page, tmp_path)
         assert page.messages == []

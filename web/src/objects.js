@@ -2,14 +2,14 @@
 
 import { domainOf, isBelow } from "./address.js";
 import { sleep } from "./clock.js";
-import { ABOUT_BYTES, BUSY_PAUSE, CHILD_TRIES, CODES } from "./constants.js";
+import { ABOUT_BYTES, BUSY_PAUSE, CHILD_TRIES, CODES, WINDOW_CHILDREN } from "./constants.js";
 import { Host } from "./host.js";
 import { checked, Refusal } from "./hyperty.js";
 import { BadMessageError, byteLength, checkSize, isObject, jsonOf, numberOf, textOf } from "./json.js";
 import { codeOf, isSuccess, reasonIn, refuse, replyTo, viaOf } from "./message.js";
 import { valueDigest } from "./trace.js";
 import { canBeSet, changed, changeIn, checkedValue, checkPath, described } from "./value.js";
-import { ChildrenCopyCore, childrenOf, named, opIn, opOf } from "./sync/children.js";
+import { ChildrenCopyCore, childrenOf, endedIn, named, opIn, opOf, RESOURCES, wholeIn, windowIn } from "./sync/children.js";
 import { ObserverCore } from "./sync/copy.js";
 
 /** @typedef {import("./json.js").Json} Json */
@@ -83,17 +83,23 @@ function granted(answer) {
 }
 
 /**
- * Read a whole object; repeat by the node if the object cannot verify the reader over a link.
+ * Read a whole object, or a page of its children; repeat by the node if the object cannot verify the
+ * reader over a link.
  *
  * @param {ObjectHost} host
  * @param {string} url
+ * @param {number | null} [childrenAfter] number of the last child before the page; null: no page
  */
-async function readWhole({ port }, url) {
-  const answer = await port.ask("read", url, {});
-  return codeOf(answer) === CODES.UNAUTHENTICATED ? port.ask("read", url, { p2p: false }) : answer;
+async function readObject({ port }, url, childrenAfter = null) {
+  const body = childrenAfter === null ? {} : { childrenAfter };
+  const answer = await port.ask("read", url, body);
+  return codeOf(answer) === CODES.UNAUTHENTICATED ? port.ask("read", url, { ...body, p2p: false }) : answer;
 }
 
-/** One child of a data object; only the hyperty that created it changes or deletes it. */
+/**
+ * One child of a data object; only the hyperty that created it changes it, and the reporter of the
+ * object may delete it.
+ */
 export class Child {
   #children;
 
@@ -124,21 +130,24 @@ export class Child {
     return this.#children.change("update", this.id, value);
   }
 
-  /** Delete it. */
+  /** Delete it; if the reporter does, its creator cannot create it again. */
   delete() {
     return this.#children.change("delete", this.id, null);
   }
 }
 
 /**
- * All children of a data object, the oldest first.
- * @extends {Emitter<{change: {id: string, old: Json, new: Json}}>}
+ * All children of a data object, the oldest first. If the object has a window, the oldest leave.
+ * @extends {Emitter<{change: {id: string, old: Json, new: Json, missed: number}}>}
  */
 export class Children extends Emitter {
   #host;
   #url;
   #copy;
+  #deleteAny;
   #isBegun = false;
+  /** Number of missed children that an event has counted. */
+  #missed = 0;
   /** Resolves when the last queued operation of the hyperty has ended. @type {Promise<unknown>} */
   #turn = Promise.resolve();
   /** @type {Map<string, Json>} */
@@ -147,11 +156,14 @@ export class Children extends Emitter {
   /**
    * @param {ObjectHost} host
    * @param {string} url
+   * @param {((id: string) => Promise<unknown>) | null} [deleteAny] deletes a child of any creator; null: the
+   *   hyperty does not report the object
    */
-  constructor(host, url) {
+  constructor(host, url, deleteAny = null) {
     super();
     this.#host = host;
     this.#url = url;
+    this.#deleteAny = deleteAny;
     /** @type {import("./sync/children.js").ChildrenPort} */
     const port = {
       shown: (id, value) => this.#changed(id, value),
@@ -168,6 +180,11 @@ export class Children extends Emitter {
 
   get size() {
     return this.#children.kept.size;
+  }
+
+  /** Number of children that left the window before this copy could read them. */
+  get missed() {
+    return this.#copy.core.missed;
   }
 
   /** @param {string} id */
@@ -220,7 +237,12 @@ export class Children extends Emitter {
    * @param {string} id
    * @param {Json} value
    */
-  change(act, id, value) {
+  async change(act, id, value) {
+    if (act === "delete" && this.#deleteAny && named(id)?.creator !== this.#host.url) {
+      if (!this.kept(id)) throw new Refusal(CODES.NOT_FOUND, "the child is deleted");
+      await this.#deleteAny(id);
+      return this.#copy.run((core) => core.end(id));
+    }
     return this.#inTurn(async () => {
       if (named(id)?.creator !== this.#host.url) {
         throw new Refusal(CODES.FORBIDDEN, "only its creator changes a child");
@@ -297,6 +319,11 @@ export class Children extends Emitter {
     // What the hyperty has said itself comes back to it.
     if (from === this.#host.url) return;
     const { count, digest } = body;
+    if (from === this.#url && "ended" in body) {
+      const report = endedIn(body);
+      if (report) this.#copy.run((core, now) => core.takeEnded(report, now));
+      return;
+    }
     const isReport = from === this.#url && "resource" in body;
     const op = isReport ? opOf(body) : opIn(message);
     if (op) this.#take(op, isReport || isReported);
@@ -309,11 +336,18 @@ export class Children extends Emitter {
    * Set all children from the whole object.
    *
    * @param {Json | undefined} shown
+   * @param {import("./sync/children.js").ChildWindow | null} window
    */
-  begin(shown) {
+  begin(shown, window) {
+    this.#children.window = window;
     const isBegun = this.#isBegun;
     this.#isBegun = true;
     this.#copy.run((core, now) => (isBegun ? core.doubt(now) : core.become(isObject(shown) ? shown : null, now)));
+  }
+
+  /** Read the children of an object with a window again: the oldest may be gone soon. */
+  check() {
+    if (this.#children.window) this.#copy.run((core, now) => core.doubt(now));
   }
 
   /**
@@ -324,18 +358,33 @@ export class Children extends Emitter {
     const old = this.#seen.get(id) ?? null;
     if (value === null) this.#seen.delete(id);
     else this.#seen.set(id, value);
-    this.emit("change", { id, old, new: value });
+    const missed = this.missed - this.#missed;
+    this.#missed = this.missed;
+    this.emit("change", { id, old, new: value, missed });
   }
 
-  /** @param {number} number */
+  /**
+   * Read the whole object, or all pages of its children.
+   *
+   * @param {number} number
+   */
   async #read(number) {
-    const answer = await readWhole(this.#host, this.#url);
-    const { value } = answer.body;
-    const { childrenObjects: shown } = isObject(value) ? value : {};
-    this.#copy.run((core, now) => {
-      if (!isSuccess(answer) || !isObject(value)) core.readFailed(number, now);
-      else core.become(isObject(shown) ? shown : null, now);
-    });
+    /** @type {JsonObject} */
+    const entries = {};
+    for (let after = this.#children.window ? 0 : null; ; ) {
+      const answer = await readObject(this.#host, this.#url, after);
+      const { value } = answer.body;
+      if (!isSuccess(answer) || !isObject(value)) return this.#copy.run((core, now) => core.readFailed(number, now));
+      const shown = isObject(value.childrenObjects) ? value.childrenObjects : null;
+      const page = shown?.[RESOURCES];
+      const next = wholeIn(shown?.window, "next");
+      const isPage = after !== null && isObject(page);
+      if (isPage) Object.assign(entries, page);
+      const isLast = !isPage || next <= (after ?? 0) || Object.keys(entries).length > WINDOW_CHILDREN;
+      const whole = isPage ? { ...shown, [RESOURCES]: entries } : shown;
+      if (isLast) return this.#copy.run((core, now) => core.become(whole, now));
+      after = next;
+    }
   }
 
   /**
@@ -373,9 +422,10 @@ export class ReportedObject extends Emitter {
    * @param {Objects} objects
    * @param {ObjectHost} host
    * @param {string} url
-   * @param {{schema: string, name?: string, data: JsonObject}} created
+   * @param {{schema: string, name?: string, data: JsonObject,
+   *   window: import("./sync/children.js").ChildWindow | null}} created
    */
-  constructor(objects, host, url, { schema, name, data }) {
+  constructor(objects, host, url, { schema, name, data, window }) {
     super();
     this.#objects = objects;
     this.#host = host;
@@ -385,8 +435,8 @@ export class ReportedObject extends Emitter {
     /** The published value, which cannot be changed in place. */
     this.value = data;
     this.version = 1;
-    this.children = new Children(host, url);
-    this.children.begin({});
+    this.children = new Children(host, url, (child) => this.#ask("delete", { resource: url, child }));
+    this.children.begin({}, window);
   }
 
   /** Addresses of the observers. */
@@ -614,10 +664,8 @@ export class ObservedObject extends Emitter {
 
   async #subscribe() {
     const answer = await this.#objects.askManager("subscribe", { resource: this.url, p2p: this.#p2p });
-    if (isSuccess(answer)) {
-      this.#shown(answer.body.value);
-      this.children.begin(isObject(answer.body.value) ? answer.body.value.childrenObjects : null);
-    } else this.giveUp(new Refusal(codeOf(answer), reasonIn(answer)));
+    if (isSuccess(answer)) this.#shown(answer.body.value, true);
+    else this.giveUp(new Refusal(codeOf(answer), reasonIn(answer)));
   }
 
   /**
@@ -650,10 +698,19 @@ export class ObservedObject extends Emitter {
     return from === this.#reporter || from === `${this.#host.runtime}/sm`;
   }
 
-  /** @param {Json | undefined} value */
-  #shown(value) {
-    const { version, data, reporter } = isObject(value) ? value : {};
-    if (!Number.isInteger(version) || numberOf(version) < 1 || !isObject(data)) {
+  /**
+   * @param {Json | undefined} value
+   * @param {boolean} [isFirst]
+   */
+  #shown(value, isFirst = false) {
+    const { version, data, reporter, childrenObjects, childrenWindow } = isObject(value) ? value : {};
+    try {
+      if (!Number.isInteger(version) || numberOf(version) < 1 || !isObject(data)) throw new BadMessageError("");
+      const window = windowIn(childrenWindow);
+      if (isFirst) this.children.begin(childrenObjects, window);
+      else this.children.check();
+    } catch (error) {
+      if (!(error instanceof BadMessageError)) throw error;
       return this.giveUp(new Refusal(CODES.GONE, "its reporter sent an object that is none"));
     }
     if (typeof reporter === "string") this.#reporter = reporter;
@@ -696,7 +753,7 @@ export class ObservedObject extends Emitter {
 
   /** @param {number} number */
   async #read(number) {
-    let answer = await readWhole(this.#host, this.url);
+    let answer = await readObject(this.#host, this.url);
     if (codeOf(answer) === CODES.UNAUTHENTICATED) {
       // Its subscription may be over, and no message could say so.
       answer = await this.#objects.askManager("subscribe", { resource: this.url, p2p: this.#p2p, resume: true });
@@ -769,13 +826,14 @@ export class Objects {
    * @param {string} schema
    * @param {JsonObject} value
    * @param {{name?: string, resources?: string[], allow?: string[], public?: boolean,
-   *   observers?: string[]}} options
+   *   observers?: string[], children?: {last?: number, bytes?: number, seconds?: number}}} options
    */
-  async report(schema, value, { name, resources, allow = [], public: isPublic, observers = [] }) {
+  async report(schema, value, { name, resources, allow = [], public: isPublic, observers = [], children }) {
     const { url: reporter, runtime } = this.#host;
     const address = schemaNamed(schema, domainOf(reporter));
     const data = checked(() => checkedValue(value));
     if (!isObject(data)) throw new Refusal(CODES.MALFORMED, "the value of an object is a JSON object");
+    const window = checked(() => windowIn(children));
     const about = byteLength(checked(() => jsonOf([name ?? null, ...(resources ?? [])])));
     if (about > ABOUT_BYTES) {
       throw new Refusal(CODES.TOO_LARGE, `name and resources have ${about} bytes, and may have ${ABOUT_BYTES}`);
@@ -783,13 +841,13 @@ export class Objects {
     this.#creating += 1;
     try {
       const answer = granted(await this.askManager("create", {
-        value: { reporter, data, runtime, name, schema: address, resources },
+        value: { reporter, data, runtime, name, schema: address, resources, childrenWindow: window ?? undefined },
         schema: address,
         allow: allow.length ? allow : undefined,
         publicObservation: isPublic || undefined,
       }));
       const url = textOf(answer.body.resource);
-      const object = new ReportedObject(this, this.#host, url, { schema: address, name, data });
+      const object = new ReportedObject(this, this.#host, url, { schema: address, name, data, window });
       this.#reported.set(url, object);
       await object.readObservers();
       for (const observer of observers) void object.invite(observer).catch(() => {});

@@ -1,12 +1,12 @@
 /**
  * The set of children of a data object, at its reporter and as a copy at observers; see
- * `fsm/sync/children.py` and `fsm/sync/children_copy.py`.
+ * `fsm/sync/children.py`.
  */
 
 import { CODES } from "../constants.js";
 import * as constants from "../constants.js";
 import { blake2b } from "../digest.js";
-import { isObject } from "../json.js";
+import { BadMessageError, isObject } from "../json.js";
 import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
 
 /** @typedef {import("../json.js").Json} Json */
@@ -14,6 +14,17 @@ import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
 /** @typedef {import("../message.js").Message} Message */
 /** @typedef {"create" | "update" | "delete"} Act */
 /** @typedef {{count: number, digest: string}} Sign */
+
+/**
+ * The newest children, which an object keeps; older ones leave. Without `seconds`, only for newer ones.
+ * @typedef {{last: number, bytes: number, seconds?: number}} ChildWindow
+ */
+
+/**
+ * The children that the reporter's end has removed, with the sign of the others; with a window, also
+ * the number of children so far, and the greatest number of a child that has left.
+ * @typedef {Sign & {ended: string[], created?: number, gone?: number}} ChildrenEnded
+ */
 
 /**
  * One operation of a creator on its own child; `version` is the id of the creator's message.
@@ -27,7 +38,7 @@ import { depthOf, freeze, jsonSize, withoutAttribute } from "../value.js";
  * @property {(name: string, value: Json, version: number) => void} shown
  * @property {(name: string) => void} gone
  * @property {(number: number) => void} read reads the whole object
- * @property {(act: Act, name: string, value: Json) => void} sayAgain
+ * @property {(act: Act, name: string) => void} sayAgain
  */
 
 /** The refusal of an operation. @typedef {{code: number, why: string}} Denied */
@@ -92,9 +103,55 @@ export function opOf({ resource: name, version, value = null }) {
   return { act, name: String(name), ...parts, version: Number(version), value, removes: null, base: 0 };
 }
 
-/** Additional bytes for one child in the JSON of the whole object. */
-const ENTRY = 64;
+/**
+ * Return the window in the description of an object; null: it has none; an error: it is invalid.
+ *
+ * @param {Json | undefined} described
+ * @returns {ChildWindow | null}
+ */
+export function windowIn(described = null) {
+  if (described === null) return null;
+  if (!isObject(described)) throw new BadMessageError("the window of children is no object");
+  const { last = constants.WINDOW_CHILDREN, bytes = constants.WINDOW_BYTES, seconds = null } = described;
+  const whole = (/** @type {string} */ name, /** @type {Json} */ value, /** @type {number} */ least, /** @type {number} */ most) => {
+    if (Number.isInteger(value) && Number(value) >= least && Number(value) <= most) return Number(value);
+    throw new BadMessageError(`${name} of the window of children is no whole number from ${least} to ${most}`);
+  };
+  return {
+    last: whole("last", last, 1, constants.WINDOW_CHILDREN),
+    bytes: whole("bytes", bytes, constants.WINDOW_LEAST_BYTES, constants.WINDOW_BYTES),
+    ...(seconds === null ? {} : { seconds: whole("seconds", seconds, 1, constants.MAX_ID) }),
+  };
+}
 
+/**
+ * Return the report of removed children in a body; null: it is invalid.
+ *
+ * @param {JsonObject} body
+ * @returns {ChildrenEnded | null}
+ */
+export function endedIn({ count, digest, ended, created = null, gone = null }) {
+  const isReport = Array.isArray(ended) && ended.every(named) && typeof digest === "string" &&
+    [count, created ?? 0, gone ?? 0].every(Number.isInteger);
+  return isReport ? /** @type {any} */ ({ count, digest, ended, created, gone }) : null;
+}
+
+/**
+ * Return a whole number of an object in JSON; 0: it has none of that name.
+ *
+ * @param {Json | undefined} counts
+ * @param {string} name
+ */
+export function wholeIn(counts, name) {
+  const value = isObject(counts) ? counts[name] : 0;
+  return Number.isInteger(value) ? Math.max(0, Number(value)) : 0;
+}
+
+/** Additional bytes for one child in the JSON of the whole object. */
+export const ENTRY = 64;
+
+/** The refusal of a change of a child that is no more. */
+export const REMOVED = { code: CODES.GONE, why: "the child was removed from the object" };
 const LATE = { code: CODES.CONFLICT, why: "this was said before, or something later was" };
 
 /**
@@ -103,14 +160,22 @@ const LATE = { code: CODES.CONFLICT, why: "this was said before, or something la
  */
 const sizeOf = (name, value) => jsonSize(value) + name.length;
 
-/** All children of one object, with limits of number and size for each creator and in total. */
+/**
+ * All children of one object, with limits of number and size for each creator and in total. With a
+ * window, the oldest children leave instead: `trim` removes them.
+ */
 export class ChildSet {
   /** @type {Map<string, Kept>} */
   kept = new Map();
-  /** @type {Map<string, {said: number, number: number, count: number, size: number}>} */
+  /** @type {Map<string, {said: number, number: number, ended: number, count: number, size: number}>} */
   #creators = new Map();
   #size = 0;
   #digest = 0n;
+
+  /** @param {ChildWindow | null} window the children that the object keeps; null: all */
+  constructor(window = null) {
+    this.window = window;
+  }
 
   /** @returns {Sign} */
   get sign() {
@@ -123,7 +188,8 @@ export class ChildSet {
    * @param {JsonObject} data
    */
   fitsBeside(data) {
-    return !this.kept.size || this.#size + ENTRY * this.kept.size + jsonSize(data) <= constants.VALUE_BYTES;
+    const entry = this.window ? 2 * ENTRY : ENTRY;
+    return !this.kept.size || this.#size + entry * this.kept.size + jsonSize(data) <= constants.VALUE_BYTES;
   }
 
   /**
@@ -137,7 +203,7 @@ export class ChildSet {
 
   /** @param {string} who */
   #creator(who) {
-    return this.#creators.get(who) ?? { said: 0, number: 0, count: 0, size: 0 };
+    return this.#creators.get(who) ?? { said: 0, number: 0, ended: 0, count: 0, size: 0 };
   }
 
   /**
@@ -189,6 +255,7 @@ export class ChildSet {
     if (act === "create" && number <= creator.number && !kept) {
       return { code: CODES.CONFLICT, why: "the numbers of children only grow" };
     }
+    if (!kept && number <= creator.ended) return REMOVED;
     const code = CODES.TOO_LARGE;
     if (depthOf(value, constants.CHILD_DEPTH) > constants.CHILD_DEPTH) {
       return { code, why: `its value is nested deeper than ${constants.CHILD_DEPTH}` };
@@ -196,15 +263,17 @@ export class ChildSet {
     const more = sizeOf(name, value) - (kept?.size ?? 0);
     const added = kept ? 0 : 1;
     /** @type {[number, number, string][]} */
-    const bounds = [
-      [jsonSize(value), constants.CHILD_BYTES, `a child of more than ${constants.CHILD_BYTES} bytes`],
-      [creator.count + added, constants.CHILDREN_OF_CREATOR, `more than ${constants.CHILDREN_OF_CREATOR} children of one creator`],
-      [creator.size + more, constants.CREATOR_BYTES, `more than ${constants.CREATOR_BYTES} bytes of one creator`],
-      [this.kept.size + added, constants.CHILDREN_OF_OBJECT, `more than ${constants.CHILDREN_OF_OBJECT} children`],
-      [this.#size + more, constants.CHILDREN_BYTES, `more than ${constants.CHILDREN_BYTES} bytes of children`],
-    ];
-    const broken = bounds.find(([wanted, bound]) => wanted > bound);
-    return broken ? { code, why: `no object has ${broken[2]}` } : null;
+    const bounds = [[jsonSize(value), constants.CHILD_BYTES, "a child of more than # bytes"]];
+    if (!this.window) {
+      bounds.push(
+        [creator.count + added, constants.CHILDREN_OF_CREATOR, "more than # children of a creator"],
+        [creator.size + more, constants.CREATOR_BYTES, "more than # bytes of a creator"],
+        [this.kept.size + added, constants.CHILDREN_OF_OBJECT, "more than # children"],
+        [this.#size + more, constants.CHILDREN_BYTES, "more than # bytes of children"],
+      );
+    }
+    const [wanted, bound, text] = bounds.find(([wanted, bound]) => wanted > bound) ?? [0, 0, ""];
+    return text ? { code, why: `no object has ${text.replace("#", String(bound))}, this would be ${wanted}` } : null;
   }
 
   /**
@@ -241,6 +310,36 @@ export class ChildSet {
   }
 
   /**
+   * Remove a child for good, without its creator.
+   *
+   * @param {string} name
+   * @returns {boolean} whether it was in the set
+   */
+  end(name) {
+    const { creator: who, number } = named(name) ?? { creator: "", number: 0 };
+    const creator = this.#creator(who);
+    this.#creators.set(who, { ...creator, ended: Math.max(creator.ended, number) });
+    return this.#drop(name);
+  }
+
+  /**
+   * Remove the oldest children that exceed the window; return their names, in order.
+   *
+   * @param {number} [children] number of children that may exceed it
+   * @param {number} [size] number of bytes that they may exceed it by
+   */
+  trim(children = 0, size = 0) {
+    const { last, bytes } = this.window ?? { last: Infinity, bytes: Infinity };
+    const ended = [];
+    while (this.kept.size > last + children || this.#size > bytes + size) {
+      const [oldest] = this.kept.keys();
+      this.end(oldest);
+      ended.push(oldest);
+    }
+    return ended;
+  }
+
+  /**
    * Replace all children by these; return the names of those that changed.
    *
    * @param {Map<string, Kept>} others
@@ -256,26 +355,30 @@ export class ChildSet {
       creator.said = Math.max(creator.said, kept.version);
       creator.number = Math.max(creator.number, named(name)?.number ?? 0);
     }
+    // All copies of a window have the order of the reporter's end.
+    if (this.window) this.kept = new Map([...others.keys()].map((name) => [name, /** @type {Kept} */ (this.kept.get(name))]));
     return [...gone, ...fresh];
   }
 }
 
 /**
- * Read the children in a whole object; skip invalid ones, and those beyond the limits.
+ * Read the children in a whole object; skip invalid ones, and those beyond the window or the limits.
  *
  * @param {Json | undefined} shown
+ * @param {ChildWindow | null} [window]
  * @returns {Map<string, Kept>}
  */
-export function childrenIn(shown) {
+export function childrenIn(shown, window = null) {
   const children = new Map();
-  let room = constants.CHILDREN_BYTES;
+  const most = window?.last ?? constants.CHILDREN_OF_OBJECT;
+  let room = window?.bytes ?? constants.CHILDREN_BYTES;
   for (const [name, entry] of Object.entries(isObject(shown) ? shown : {})) {
     const read = named(name);
     if (!read || !isObject(entry)) continue;
     const value = entry.value ?? null;
     const size = sizeOf(name, value);
     if (size > room) continue;
-    if (children.size === constants.CHILDREN_OF_OBJECT) break;
+    if (children.size === most) break;
     const version = Number.isInteger(entry.version) ? Number(entry.version) : 0;
     children.set(name, { creator: read.creator, value: freeze(value), version, size });
     room -= size;
@@ -311,6 +414,16 @@ export class ChildrenCopyCore {
   #deleted = new Set();
   /** @type {Map<string, number>} */
   #again = new Map();
+  /** Number of children that left the window before this copy had them. */
+  missed = 0;
+  /** Number of children so far, as of the last agreement with the reporter's end. @type {number | null} */
+  #created = null;
+  /** Number of children that are new since then. */
+  #fresh = 0;
+  /** Children that are new since the begin of a read. @type {Set<string>} */
+  #unread = new Set();
+  /** Children that the reporter's end has removed since the begin of a read. @type {string[]} */
+  #ended = [];
 
   /**
    * @param {string} keeper the hyperty, whose children the copy knows best
@@ -346,13 +459,21 @@ export class ChildrenCopyCore {
       this.#deleted.add(op.name);
       if (this.#deleted.size > constants.CHILDREN_OF_CREATOR) this.#deleted.delete([...this.#deleted][0]);
     }
+    const isNew = !this.children.kept.has(op.name);
     const taken = this.children.take(op);
+    // Reports of what has left the window may be lost; the copy does not grow without them.
+    const trimmed = this.children.trim(constants.CHILDREN_OF_OBJECT, constants.CHILDREN_BYTES);
     this.#note();
     // A reporter's end gives no signs of children that it never had.
     if (taken && !isReported && !isOwn) this.#signBy = Math.min(this.#signBy, now + constants.QUIET);
     this.#settle();
     // One more than fits here the reporter's end has refused, too.
-    if (taken === true) this.#changed(op.name);
+    if (taken === true) {
+      if (isNew) this.#fresh += 1;
+      if (isNew && this.#heard && this.#unread.size < HEARD) this.#unread.add(op.name);
+      this.#changed(op.name);
+    }
+    for (const name of trimmed) this.#changed(name);
   }
 
   /** @param {string} name */
@@ -404,6 +525,49 @@ export class ChildrenCopyCore {
     this.#settle();
   }
 
+  /**
+   * Remove a child, as the reporter's end has removed it.
+   *
+   * @param {string} name
+   */
+  end(name) {
+    this.#deleted.delete(name);
+    this.#ended.push(name);
+    if (this.#ended.length > HEARD) this.#ended.shift();
+    if (this.children.end(name)) this.#changed(name);
+  }
+
+  /**
+   * Remove the children that the reporter's end has removed, also those of the own hyperty.
+   *
+   * @param {ChildrenEnded} report
+   * @param {number} now
+   */
+  takeEnded({ ended, created, gone, ...sign }, now) {
+    for (const name of ended) this.end(name);
+    this.#note();
+    this.hearSign(sign, now);
+    if (keyOf(sign) === keyOf(this.children.sign)) this.#agree(created, gone);
+  }
+
+  /**
+   * Count the children that were created since the last agreement, and that this copy lacked.
+   *
+   * @param {number | null} [created] number of children of the object so far; null: it has no window
+   * @param {number | null} [gone] the greatest number of a child that has left the window
+   * @param {number} [fresh] number of children that this copy has before the reporter's end
+   */
+  #agree(created = null, gone = null, fresh = 0) {
+    if (created === null || gone === null) return;
+    if (this.#created !== null) {
+      const lacking = created - this.#created - (this.#fresh - fresh);
+      // What its creator has deleted is not missed.
+      this.missed += Math.max(0, Math.min(lacking, gone - this.#created));
+    }
+    this.#created = created;
+    this.#fresh = fresh;
+  }
+
   /** End the wait if the missing children have come. */
   #settle() {
     if (this.#missed !== null) {
@@ -421,6 +585,8 @@ export class ChildrenCopyCore {
     this.#isCheck ||= now < this.#due;
     this.#signBy = Infinity;
     this.#reads += 1;
+    this.#ended = [];
+    this.#unread.clear();
     this.#heard = [];
     this.#pause = Math.min(2 * this.#pause, constants.REPEAT_LAST);
     this.#due = now + constants.REPEAT_LAST;
@@ -453,20 +619,28 @@ export class ChildrenCopyCore {
     this.#due = Infinity;
     if (shown === null) {
       if (this.#missed !== null) this.#due = now + this.#pause;
+      // Children of a window are read in pages.
+      if (this.children.window) this.#due = now + (this.#reads ? this.#pause : 0);
       return;
     }
-    const reported = childrenIn(shown[RESOURCES]);
+    const reported = childrenIn(shown[RESOURCES], this.children.window);
     // A reporter that gives no versions gives no signs either: what was heard counts.
     if (isCheck && ![...reported.values()].every((kept) => kept.version)) return;
     this.#missed = null;
     const again = this.#unknown(reported, new Set(since.map((op) => op.name)));
+    this.#fresh += [...reported.keys()].filter((name) => !this.children.kept.has(name)).length;
     for (const name of this.children.become(reported)) this.#changed(name);
+    if (isObject(shown.window)) {
+      const fresh = [...this.#unread].filter((name) => !reported.has(name)).length;
+      this.#agree(wholeIn(shown.window, "created"), wholeIn(shown.window, "gone"), fresh);
+    }
     for (const op of since) {
       const taken = this.children.take(op.act === "delete" ? op : { ...op, act: "update" });
       if (taken === true) this.#changed(op.name);
     }
+    for (const name of this.#ended) if (this.children.end(name)) this.#changed(name);
     this.#note();
-    for (const [act, name, value] of again) this.#port.sayAgain(act, name, value);
+    for (const [act, name] of again) this.#port.sayAgain(act, name);
   }
 
   /**
@@ -474,22 +648,24 @@ export class ChildrenCopyCore {
    *
    * @param {Map<string, Kept>} reported
    * @param {Set<string>} since
-   * @returns {[Act, string, Json][]}
+   * @returns {[Act, string][]}
    */
   #unknown(reported, since) {
-    /** @type {[Act, string, Json][]} */
+    /** @type {[Act, string][]} */
     const again = [];
     for (const [name, mine] of this.children.kept) {
       const theirs = reported.get(name)?.version ?? -1;
       if (mine.creator !== this.#keeper || theirs >= mine.version || since.has(name)) continue;
+      // Its creation was acknowledged, so it has left the window meanwhile.
+      if (theirs < 0 && this.children.window) continue;
       if (!this.#mayAgain(name)) continue;
       reported.set(name, mine);
-      again.push(["update", name, mine.value]);
+      again.push(["update", name]);
     }
     for (const name of this.#deleted) {
       if (!reported.has(name) || since.has(name) || !this.#mayAgain(name)) continue;
       reported.delete(name);
-      again.push(["delete", name, null]);
+      again.push(["delete", name]);
     }
     return again;
   }

@@ -10,8 +10,9 @@ import { BadMessageError, isObject, textOf } from "../json.js";
 import { address, codeOf, isFinal, isRequest, isSuccess, reasonIn, viaOf } from "../message.js";
 import { valueDigest } from "../trace.js";
 import { checkedValue, checkPath, valueAt } from "../value.js";
-import { childrenOf, ChildSet, opIn, publishedOf, RESOURCES } from "./children.js";
-import { RepeatsCore, RepeatTimes } from "./leases.js";
+import { ChildHistory } from "./child_history.js";
+import { childrenOf, opIn, publishedOf, RESOURCES, windowIn } from "./children.js";
+import { Alarms, RepeatsCore, RepeatTimes } from "./leases.js";
 import { Held, observerOf, textIn } from "./context.js";
 import { PUBLIC, ReporterCore } from "./reporter.js";
 import { RuntimeRoutes } from "./routes.js";
@@ -51,7 +52,6 @@ function schemeFor(schema, reporter) {
 
 /** One data object that a component of this runtime reports. */
 class Reported extends Held {
-  children = new ChildSet();
   wasObserved = false;
   /** Version of the list of observers; null: the reporter does not get it. @type {number | null} */
   listed;
@@ -59,11 +59,13 @@ class Reported extends Held {
   deleting = null;
   /**
    * @param {DataObject} created
+   * @param {ChildHistory} history its children
    * @param {() => void} leave gives its room back
    * @param {(reported: Reported) => Host<ReporterCore, import("./reporter.js").ReporterPort>} host
    */
-  constructor(created, leave, host) {
+  constructor(created, history, leave, host) {
     super(created.url, leave);
+    this.history = history;
     this.listed = isOfPart(created.reporter) ? null : 0;
     this.host = host(this);
   }
@@ -72,11 +74,16 @@ class Reported extends Held {
     return this.host.core;
   }
 
+  get children() {
+    return this.history.children;
+  }
+
   /** The whole object with its children, if there is room. */
   get whole() {
     const { snapshot } = this.core;
-    if (!childrenOf(this.url).length || !this.children.fitsBeside(snapshot.data)) return snapshot;
-    return { ...snapshot, childrenObjects: { [RESOURCES]: this.children.shown() } };
+    const isLarge = this.children.kept.size > constants.CHILDREN_OF_OBJECT || !this.children.fitsBeside(snapshot.data);
+    if (!childrenOf(this.url).length || isLarge) return snapshot;
+    return { ...snapshot, childrenObjects: this.history.shown() };
   }
 }
 
@@ -87,6 +94,8 @@ export class ReportedObjects {
   #all = new Map();
   #repeats = new RepeatsCore();
   #signs = new RepeatTimes();
+  /** When children of each object leave, or their removal is reported. */
+  #removals = new Alarms();
   #routes;
   #alarm;
 
@@ -144,13 +153,14 @@ export class ReportedObjects {
    * @param {string} schema
    * @param {JsonObject} value
    */
-  async #create(request, schema, { data, name, resources }) {
+  async #create(request, schema, { data, name, resources, childrenWindow }) {
     const context = this.#context;
     const { from, body } = request;
     let leave = () => {};
     try {
       const scheme = schemeFor(schema, from);
       const checked = checkedValue(isObject(data) ? data : {});
+      const window = windowIn(childrenWindow);
       const allow = (Array.isArray(body.allow) ? body.allow : []).map((one) => address(one, "allow"));
       leave = context.roomFor(from);
       const [url] = await context.registry.allocate(scheme);
@@ -170,10 +180,12 @@ export class ReportedObjects {
         schema,
         resources: Array.isArray(resources) ? /** @type {string[]} */ (resources) : [],
         created: new Date().toISOString(),
+        childrenWindow: window ?? undefined,
       };
       const isPublic = body.publicObservation === true;
       const make = (/** @type {import("./reporter.js").ReporterPort} */ port) => new ReporterCore(created, port, allow, isPublic);
-      const reported = new Reported(created, leave, (one) =>
+      const history = new ChildHistory(window, Date.now() / 1000 - context.now);
+      const reported = new Reported(created, history, leave, (one) =>
         new Host(context.tools.clock, this.#portOf(one), make, () => this.#settle(one)));
       this.#open(reported);
       // From now on, its end gives the room back.
@@ -266,6 +278,7 @@ export class ReportedObjects {
   /** @param {Message} request */
   delete(request) {
     const { body, from } = request;
+    if (body.child !== undefined && body.attribute === undefined) return this.#deleteChild(request, textIn(body, "child"));
     if (body.attribute === undefined) {
       const reported = this.#named(body);
       return this.#run(reported, (core) => {
@@ -406,11 +419,18 @@ export class ReportedObjects {
    * @param {Reported} reported
    * @param {Message} request
    */
-  #read({ core, whole }, request) {
-    const { attribute } = request.body;
+  #read({ core, whole, history }, request) {
+    const { attribute, childrenAfter: after } = request.body;
     if (core.isDeleted) throw new BadMessageError("no such object", CODES.NOT_FOUND);
     if (!core.mayRead(request.from)) throw new BadMessageError("not an observer", CODES.UNAUTHENTICATED);
-    if (attribute === undefined) return this.#context.answer(request, CODES.OK, { value: whole });
+    if (attribute === undefined) {
+      if (after !== undefined && !(Number.isInteger(after) && Number(after) >= 0)) {
+        throw new BadMessageError("childrenAfter is no number of a child");
+      }
+      const isPage = after !== undefined && history.children.window !== null;
+      const value = isPage ? { childrenObjects: history.page(Number(after)) } : whole;
+      return this.#context.answer(request, CODES.OK, { value });
+    }
     const value = valueAt(whole.data, textIn(request.body, "attribute"));
     if (value === undefined) throw new BadMessageError(`the object has no ${attribute}`, CODES.NOT_FOUND);
     this.#context.answer(request, CODES.OK, { value, version: whole.version });
@@ -585,6 +605,7 @@ export class ReportedObjects {
     for (const address of [...childrenOf(url), `${url}/observers`]) this.#context.unlisten(address);
     this.#context.unfollow(`${url}/observers`, reporter);
     this.#signs.forget(url);
+    this.#removals.set(url, Infinity);
     await this.#path("unsubscribe", url);
     await registry.unregister(url);
     for (const address of [`${url}/subscription`, url]) this.#context.unlisten(address);
@@ -621,7 +642,7 @@ export class ReportedObjects {
    * @param {Message} message
    */
   #childSaid(reported, message) {
-    const { url, core, children } = reported;
+    const { url, core, children, history } = reported;
     const context = this.#context;
     const { reporter } = core.snapshot;
     // Its own sign, which it does not need.
@@ -634,7 +655,7 @@ export class ReportedObjects {
     else if (core.isDeleted) refusal = { code: CODES.NOT_FOUND, why: "no such object" };
     else if (!isIn) refusal = { code: CODES.FORBIDDEN, why: "only observers and the reporter write children" };
     const isThere = Boolean(op && children.kept.has(op.name));
-    const taken = op && !refusal ? children.take(op) : false;
+    const taken = op && !refusal ? history.take(op, context.now) : false;
     if (typeof taken === "object") refusal = taken;
     if (refusal) {
       if (isRequest(message)) {
@@ -647,12 +668,75 @@ export class ReportedObjects {
       const done = { create: isThere ? "upd" : "add", update: "upd", delete: "del" }[op.act];
       const { version, creator: by } = op;
       context.trace.record("sm", { k: "obj", op: done, key: `${url}|${op.name}`, version, by });
+      this.#traceRemoved(url, history.trim(context.now));
       this.#signs.begin(url, context.now, constants.REPEAT_LAST);
-      this.#schedule();
       this.#reportChild(reported, message, isByLink);
     }
     if (!isByLink && message.from !== reporter) context.bus.handOn(message, reporter);
     if (isRequest(message)) context.answer(message, CODES.OK, { source: reporter });
+    this.#reportRemoved(reported);
+    this.#schedule();
+  }
+
+  /**
+   * Delete a child of any creator for the reporter, and report it at once.
+   *
+   * @param {Message} request
+   * @param {string} name
+   */
+  #deleteChild(request, name) {
+    const reported = this.#named(request.body);
+    const { url, core, history } = reported;
+    const version = history.children.kept.get(name)?.version;
+    core.check(request.from);
+    if (!history.end(name, this.#context.now)) throw new BadMessageError("no such child", CODES.NOT_FOUND);
+    this.#traceRemoved(url, [name], version);
+    this.#sendSign(reported);
+    this.#context.answer(request, CODES.OK);
+  }
+
+  /**
+   * Trace that the object itself has removed children.
+   *
+   * @param {string} url
+   * @param {string[]} names
+   * @param {number} [version]
+   */
+  #traceRemoved(url, names, version) {
+    for (const name of names) this.#context.trace.record("sm", { k: "obj", op: "del", key: `${url}|${name}`, version, by: url });
+  }
+
+  /** @param {Reported} reported */
+  #reportRemoved(reported) {
+    while (reported.history.isReportDue(this.#context.now)) this.#sendSign(reported);
+    this.#removals.set(reported.url, reported.history.deadline);
+  }
+
+  /**
+   * Send a checksum of the children, with the names of removed ones.
+   *
+   * @param {Reported} reported
+   */
+  #sendSign(reported) {
+    const body = /** @type {JsonObject} */ (reported.history.report());
+    if ("ended" in body) return this.#reportToAll(reported, "update", body);
+    for (const to of childrenOf(reported.url)) this.#context.port.publish("update", to, body, reported.url);
+  }
+
+  /**
+   * Send a report about children to all observers, and to the reporter, which does not observe.
+   *
+   * @param {Reported} reported
+   * @param {"update" | "delete"} type
+   * @param {JsonObject} body
+   */
+  #reportToAll({ url, core }, type, body) {
+    const { bus, port } = this.#context;
+    for (const to of childrenOf(url)) {
+      const report = /** @type {Message} */ ({ id: bus.nextId(url), type, from: url, to, body });
+      bus.submit(report, port.url);
+      bus.handOn(report, core.snapshot.reporter);
+    }
   }
 
   /**
@@ -662,38 +746,38 @@ export class ReportedObjects {
    * @param {Message} message
    * @param {boolean} isForAll
    */
-  #reportChild({ url, core, children }, message, isForAll) {
+  #reportChild(reported, message, isForAll) {
+    const { url, children } = reported;
     const direct = this.#routes.direct(url);
     const { resource } = message.body;
     const kept = children.kept.get(textOf(resource));
-    if (!isForAll && !direct.length) return;
-    const body = { resource, version: message.id, value: kept?.value };
+    const body = /** @type {JsonObject} */ ({ resource, version: message.id, value: kept?.value });
     const type = kept ? "update" : "delete";
-    const terms = isForAll ? {} : { awaited: direct, direct };
-    for (const to of childrenOf(url)) {
-      const report = { id: this.#context.bus.nextId(url), type, from: url, to, body };
-      this.#context.bus.submit(/** @type {Message} */ (report), this.#context.port.url, terms);
-      if (isForAll) this.#context.bus.handOn(/** @type {Message} */ (report), core.snapshot.reporter);
-    }
+    if (isForAll) return this.#reportToAll(reported, type, body);
+    if (!direct.length) return;
+    for (const to of childrenOf(url)) this.#context.port.publish(type, to, body, url, { awaited: direct, direct });
   }
 
   // ---- time and the end
 
   #schedule() {
-    this.#alarm.set(Math.min(this.#repeats.deadline, this.#signs.deadline));
+    this.#alarm.set(Math.min(this.#repeats.deadline, this.#signs.deadline, this.#removals.deadline));
   }
 
   #timeOver() {
-    const { now, port } = this.#context;
+    const { now } = this.#context;
     /** @param {string} url */
     const isObserved = (url) => {
       const core = this.#all.get(url)?.core;
       return core !== undefined && !core.isDeleted && core.observers.length > 0;
     };
     const sign = this.#signs.due(now, isObserved);
-    if (sign) {
-      const body = /** @type {Reported} */ (this.#all.get(sign)).children.sign;
-      for (const address of childrenOf(sign)) port.publish("update", address, body, sign);
+    if (sign) this.#sendSign(/** @type {Reported} */ (this.#all.get(sign)));
+    for (const url of this.#removals.due(now)) {
+      const reported = this.#all.get(url);
+      if (!reported || reported.core.isDeleted) continue;
+      this.#traceRemoved(url, reported.history.trim(now));
+      this.#reportRemoved(reported);
     }
     const repeated = this.#repeats.repeated(now, isObserved);
     if (repeated) this.#publish(/** @type {Reported} */ (this.#all.get(repeated.url)), repeated.change);

@@ -21,6 +21,7 @@ import { Alarms, RENEWED_AFTER } from "./leases.js";
 /**
  * @typedef {{reporter: string, runtime: string, data: JsonObject, url: string, version: number,
  *   name?: string, schema?: string, resources?: string[], childrenObjects?: JsonObject,
+ *   childrenWindow?: import("./children.js").ChildWindow,
  *   created?: string}} DataObject
  */
 
@@ -413,7 +414,7 @@ export class ReporterCore {
    * @param {number} now
    */
   allow(by, observer, now) {
-    this.#check(by);
+    this.check(by);
     if (!this.#guests.allow(observer)) throw new BadMessageError(NO_ROOM, CODES.TOO_LARGE);
     this.#accept(observer, now, ALLOWED);
   }
@@ -470,7 +471,7 @@ export class ReporterCore {
    * @param {string} observer
    */
   expel(by, observer) {
-    this.#check(by);
+    this.check(by);
     this.#guests.expel(observer);
     const subscription = this.#all.get(observer);
     if (subscription && isActive(subscription)) this.#remove(observer, "unsubscribe", EXPELLED);
@@ -478,8 +479,12 @@ export class ReporterCore {
     this.#port.cutOff(observer, subscription?.manager ?? "", false);
   }
 
-  /** @param {string} by */
-  #check(by) {
+  /**
+   * Refuse what only the reporter may do, and what nobody may do with a deleted object.
+   *
+   * @param {string} by
+   */
+  check(by) {
     if (this.#isDeleted) throw new BadMessageError(DELETED, CODES.NOT_FOUND);
     if (by !== this.#object.reporter) throw new BadMessageError("only the reporter may", CODES.FORBIDDEN);
   }
@@ -489,7 +494,7 @@ export class ReporterCore {
    * @param {Change} change
    */
   change(by, { attribute, value = null, attributeType, operation }) {
-    this.#check(by);
+    this.check(by);
     const version = this.#object.version + 1;
     const before = this.#object.data;
     const brought = value === null ? undefined : freeze(value);
@@ -506,13 +511,13 @@ export class ReporterCore {
    * @param {string} attribute
    */
   remove(by, attribute) {
-    this.#check(by);
+    this.check(by);
     if (valueAt(this.#object.data, attribute) !== undefined) this.change(by, { attribute });
   }
 
   /** @param {string} by */
   delete(by) {
-    this.#check(by);
+    this.check(by);
     this.#isDeleted = true;
     const gone = /** @type {const} */ (["object-deleted", CODES.NOT_FOUND, DELETED]);
     for (const [observer] of this.#waiting()) this.#refuse(observer, ...gone);
