@@ -346,7 +346,7 @@ def child_sets(random: Random) -> Case:
                 tape.note("end", [ended], core.end(ended))
         tape.note("sign", [], core.sign)
         tape.note("fitsBeside", [{"a": "x" * 40_000}], core.fits_beside({"a": "x" * 40_000}))
-    tape.note("shown", [], core.shown())
+    tape.note("snapshot", [], core.snapshot())
     return tape.case
 
 
@@ -375,7 +375,7 @@ def child_histories(random: Random) -> Case:
                 after = random.randrange(number + 1)
                 tape.note("page", [after], core.page(after))
             case 6:
-                tape.note("shown", [], core.shown())
+                tape.note("snapshot", [], core.snapshot())
         tape.note("deadline", [], core.deadline())
         tape.note("isReportDue", [now], core.is_report_due(now))
         tape.note("sign", [], core.children.sign)

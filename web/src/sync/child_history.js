@@ -128,7 +128,7 @@ export class ChildHistory {
    *
    * @returns {JsonObject}
    */
-  shown() {
+  snapshot() {
     return this.children.window ? this.#page([...this.children.kept.keys()]) : { [RESOURCES]: this.children.shown() };
   }
 

@@ -83,7 +83,7 @@ class Reported extends Held {
     const { snapshot } = this.core;
     const isLarge = this.children.kept.size > constants.CHILDREN_OF_OBJECT || !this.children.fitsBeside(snapshot.data);
     if (!childrenOf(this.url).length || isLarge) return snapshot;
-    return { ...snapshot, childrenObjects: this.history.shown() };
+    return { ...snapshot, childrenObjects: this.history.snapshot() };
   }
 }
 
