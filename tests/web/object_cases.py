@@ -346,7 +346,7 @@ def child_sets(random: Random) -> Case:
                 tape.note("end", [ended], core.end(ended))
         tape.note("sign", [], core.sign)
         tape.note("fitsBeside", [{"a": "x" * 40_000}], core.fits_beside({"a": "x" * 40_000}))
-    tape.note("snapshot", [], core.snapshot())
+    tape.note("shown", [], core.shown())
     return tape.case
 
 
