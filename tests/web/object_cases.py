@@ -428,7 +428,7 @@ def child_copies(random: Random) -> Case:
         tape.note("missed", [], core.missed)
         tape.note("names", [], list(core.children))
 
-    feed("become", there.shown())
+    feed("become", there.snapshot())
     for number in range(50):
         now += random.choice([0.0, 0.1, 1.5])
         op = _op(random, number, 2)
@@ -442,7 +442,7 @@ def child_copies(random: Random) -> Case:
                 if random.random() < 0.9:
                     feed("take_ended" if is_ended else "hear_sign", report)
             case 3:
-                whole = there.shown()
+                whole = there.snapshot()
                 bare = {RESOURCES: {name: {"value": "bare"} for name in there.children}}
                 feed("become", random.choice([None, {}, bare, whole, whole]))
             case 4:
