@@ -38,6 +38,8 @@ export interface Hyperty {
       provisional?: (message: Message) => void;
       /** Gives the request up: the handler of the receiver is cancelled. */
       signal?: AbortSignal;
+      /** Seconds that the answer is awaited, 600 at most; then it is 408. */
+      answerWithin?: number;
     },
   ): Promise<Json>;
   /** Send a request and return the whole final answer, also if it is a refusal. */
@@ -45,7 +47,7 @@ export interface Hyperty {
     type: MessageType,
     to: string,
     body: JsonObject,
-    terms?: { provisional?: (message: Message) => void; signal?: AbortSignal },
+    terms?: { provisional?: (message: Message) => void; signal?: AbortSignal; answerWithin?: number },
   ): Promise<Message>;
   /** Send a provisional answer to a request; the final answer comes later. */
   progress(request: Message, value?: Json): void;
@@ -185,6 +187,8 @@ export interface Deployed extends Hyperty {
 export interface Code {
   started?(hyperty: Hyperty): unknown;
   request?(message: Message, hyperty: Hyperty, signal: AbortSignal): unknown;
+  /** Seconds that a request may take, 600 at most, unless its requester names a time. */
+  answerWithin?: number;
   event?(message: Message, hyperty: Hyperty): unknown;
   /** Decides whether a hyperty may observe an object; returning accepts, the default refuses. */
   subscribe?(

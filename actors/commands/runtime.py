@@ -235,6 +235,7 @@ _MORE: Final = fields(
         default=transfer.TRANSFER_BYTES // MIB,
         read=lambda count: count * MIB,
     ),
+    answer_within=option("SECONDS", type=Quantity(min=0, max=protocol.ANSWER_WITHIN_MOST)),
     kinds=option(
         "KINDS",
         text="Transports of direct links to other runtimes, best first; none: no direct links.",

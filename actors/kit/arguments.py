@@ -8,6 +8,8 @@ from typing import Final, TypeAlias, cast, get_args, get_origin
 
 import attrs
 
+from specs.limits.protocol import ANSWER_WITHIN_MOST
+
 PathInput: TypeAlias = str | PathLike[str]
 """Path of a file or folder, as a caller of the public API passes it."""
 
@@ -179,3 +181,16 @@ def _element_of(kind: object) -> type | None:
     args = get_args(kind)
     is_such = get_origin(kind) in {tuple, frozenset} and isinstance(args[0], type)
     return args[0] if is_such else None
+
+
+def check_answer_within(seconds: float, name: str = "answer_within") -> None:
+    """Refuse a time that no request may have.
+
+    Raises:
+        TypeError: It is no number.
+        ValueError: It is not above 0, or above `ANSWER_WITHIN_MOST`.
+    """
+    check_type(seconds, (int, float), name)
+    if not 0 < seconds <= ANSWER_WITHIN_MOST:
+        most = f"{ANSWER_WITHIN_MOST:g}"
+        raise ValueError(f"{name} must be above 0 and at most {most} seconds, not {seconds}")

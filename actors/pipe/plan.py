@@ -11,10 +11,10 @@ import trio
 
 from specs.errors import BadMessageError, ReasonError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import MAX_FRAME_BYTES, MAX_ID
+from specs.limits.protocol import ANSWER_WITHIN_MOST, MAX_FRAME_BYTES, MAX_ID
 from specs.limits.transfer import SANDBOX_TRANSFER_BYTES, TRANSFER_MOST
 from specs.schema.field import add_checks, wire
-from specs.schema.shape import Whole
+from specs.schema.shape import Number, Whole
 from transports.bodies import read_object, write_body
 from transports.link import Link
 
@@ -228,6 +228,7 @@ class SandboxPlan:
         session: Token of a session that an earlier stub had, to come back to.
         hops: Whether the host wants records of messages.
         largest_body: Bytes that a body of a hyperty may have, in chunks.
+        answer_within: Seconds that handlers of a hyperty may take; None: as long as they like.
     """
 
     url: str
@@ -240,6 +241,9 @@ class SandboxPlan:
     hops: bool
     largest_body: Annotated[int, Whole(0, TRANSFER_MOST)] = attrs.field(
         default=SANDBOX_TRANSFER_BYTES, metadata=wire("largestBody")
+    )
+    answer_within: Annotated[float, Number(0.0, ANSWER_WITHIN_MOST)] | None = attrs.field(
+        default=None, metadata=wire("answerWithin")
     )
 
 

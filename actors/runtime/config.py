@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import attrs
 
 from actors.http.config import HttpConfig
-from actors.kit.arguments import as_domain, as_path_or_none, check_type, type_checked
+from actors.kit.arguments import (
+    as_domain,
+    as_path_or_none,
+    check_answer_within,
+    check_type,
+    type_checked,
+)
 from actors.kit.back_ends.ice import IcePlan
 from actors.kit.ids import IdSource
 from actors.kit.otlp import check_collector
@@ -48,6 +54,11 @@ _IS_BODY: Final = attrs.validators.and_(
 _IS_IDLE: Final = attrs.validators.ge(STUB_IDLE_LEAST)
 
 _NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+def _check_answer_within(_: object, __: object, seconds: float | None) -> None:
+    if seconds is not None:
+        check_answer_within(seconds)
 
 
 def _policies(given: GivenPolicy) -> Judge | PolicyConfig:
@@ -123,6 +134,9 @@ class RuntimeConfig:
             no id repeats after a restart.
         clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for the times at which
             data objects were created.
+        answer_within: Seconds that handlers of requests may take, 600 at most, unless their class
+            or the request names a time; None: as long as they like, but requesters wait for
+            15 seconds only.
         monitor: Check claims on steps, tables, links and every tenth request of this process while
             it runs; a broken claim is logged and counted.
         otlp: Export spans of messages to the collector of OpenTelemetry at this URL, such as
@@ -173,6 +187,7 @@ class RuntimeConfig:
     entropy: Callable[[int], bytes] = secrets.token_bytes
     clock_offset: float = 0.0
     ids: IdSource = attrs.field(factory=IdSource)
+    answer_within: float | None = attrs.field(default=None, validator=_check_answer_within)
     monitor: bool = False
     otlp: str | None = attrs.field(default=None, validator=check_collector)
     otlp_sample: int = attrs.field(default=SPAN_SAMPLE, validator=attrs.validators.ge(1))

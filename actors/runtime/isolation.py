@@ -304,6 +304,7 @@ class SandboxProcesses:
         counters: Counts inbound and outbound messages that are dropped.
         life: Lifecycle of the hyperty; records the exceptions of its handlers.
         largest_body: Bytes that a body of the hyperty may have, in chunks.
+        answer_within: Seconds that its handlers may take, unless its class names a time.
 
     Attributes:
         last_id: Highest id of its messages: ids continue from one process to the next.
@@ -318,6 +319,7 @@ class SandboxProcesses:
         counters: Counters,
         life: Lifecycle,
         largest_body: int = SANDBOX_TRANSFER_BYTES,
+        answer_within: float | None = None,
     ) -> None:
         self._code = code
         self._spawn = spawn
@@ -326,6 +328,7 @@ class SandboxProcesses:
         self._counters = counters
         self._life = life
         self._largest_body = largest_body
+        self._answer_within = answer_within
         self.last_id = 0
 
     def record_error(self, item: plans.PipeMessage) -> None:
@@ -352,6 +355,7 @@ class SandboxProcesses:
             ids=self.last_id,
             hops=False,
             largest_body=self._largest_body,
+            answer_within=self._answer_within,
         )
         tools = HostTools(
             spawn=self._spawn,

@@ -165,6 +165,7 @@ class Runtime:
         self.identity: Final = identity
         self.own: Final = OwnSender.of(config.runtime)
         self.transfers: Final = Transfers(config.largest_body)
+        self.answer_within: Final = config.answer_within
         self.windows: Final[RequestWindows] = {}
         self.handler: str | None = None
         self.http_url: str | None = None
@@ -268,6 +269,7 @@ class Runtime:
             self.counters,
             life,
             min(config.largest_body, SANDBOX_TRANSFER_BYTES),
+            config.answer_within,
         )
         await self.host(profile, processes.begin, life)
         return life

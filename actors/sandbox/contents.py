@@ -23,10 +23,9 @@ from typing import Final, TypeAlias
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, Delivery
-from actors.pipe.plan import Contents
+from actors.pipe.plan import SandboxPlan
 from actors.runtime.stubs.stub import StubContext
 from specs.limits.foreign_code import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
-from specs.limits.transfer import SANDBOX_TRANSFER_BYTES
 
 _SUFFIX: Final = ".py"
 _PACKAGE: Final = "/__init__.py"
@@ -120,24 +119,21 @@ Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 @contextmanager
 def open_contents(
-    contents: Contents,
-    archive: bytes,
-    record_error: Callable[[Exception, str], str],
-    largest_body: int = SANDBOX_TRANSFER_BYTES,
+    plan: SandboxPlan, archive: bytes, record_error: Callable[[Exception, str], str]
 ) -> Iterator[Maker]:
     """Import the code of a sandbox; yield the maker of its component.
 
     Args:
-        contents: The contents of the sandbox.
+        plan: The description of the sandbox.
         archive: The code of a package.
         record_error: Records an exception of a handler of a hyperty; returns its correlation id.
-        largest_body: Bytes that a body of a hyperty may have, in chunks.
 
     Raises:
         ImportError: There is no such code, or it cannot be read.
         TypeError: The code is neither stub nor hyperty.
         Exception: Any error that the code raises when it is imported.
     """
+    contents = plan.contents
     entry = contents.entry
     with ExitStack() as stack:
         package = stack.enter_context(open_archive(archive)) if contents.is_packaged else None
@@ -145,7 +141,7 @@ def open_contents(
             from actors.sandbox import hyperties  # noqa: PLC0415 - see above
 
             made = hyperties.check_class(entry, _import_entry(package, entry))
-            yield hyperties.host(made, record_error, largest_body, contents.options)
+            yield hyperties.host(made, record_error, plan)
         elif package is not None:
             yield _stub_maker(entry, _import_entry(package, entry))
         else:

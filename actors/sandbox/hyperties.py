@@ -8,13 +8,13 @@ import attrs
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.trace import NULL_TRACER, Tracer
+from actors.pipe.plan import SandboxPlan
 from actors.runtime.bus.transfers import Transfers
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.objects.participant import Participant, RequestWindows
 from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.stubs.stub import StubContext
-from specs.jsonvalue import JsonObject
 
 
 def check_class(where: str, value: object) -> type[Hyperty]:
@@ -46,30 +46,32 @@ class SandboxRuntime:
     store: RuntimeStore = attrs.field(factory=lambda: RuntimeStore(None))
     windows: RequestWindows = attrs.field(factory=dict)
     own: None = None
+    answer_within: float | None = None
 
 
 _Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 
 def host(
-    made: type[Hyperty],
-    record_error: Callable[[Exception, str], str],
-    largest_body: int,
-    configuration: JsonObject,
+    made: type[Hyperty], record_error: Callable[[Exception, str], str], plan: SandboxPlan
 ) -> _Maker:
     """Return the maker of the host of a hyperty.
 
     Args:
         made: The class of the hyperty.
         record_error: Records an exception of a handler; returns its correlation id.
-        largest_body: Bytes that its bodies may have, in chunks.
-        configuration: Configuration of the hyperty.
+        plan: The description of its sandbox.
     """
 
     def make(context: StubContext) -> Actor[Delivery]:
-        runtime = SandboxRuntime(context.config.runtime, context.ids, Transfers(largest_body))
+        runtime = SandboxRuntime(
+            context.config.runtime,
+            context.ids,
+            Transfers(plan.largest_body),
+            answer_within=plan.answer_within,
+        )
         participant = Participant(runtime, context.bus)
-        participant.configuration = configuration
+        participant.configuration = plan.contents.options
         return HypertyHost(made, participant, record_error)
 
     return make

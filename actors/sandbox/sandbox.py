@@ -309,7 +309,7 @@ class _Sandbox:
             with Crash() as crash:
                 _check(plan, lacking)
                 record_error = partial(_record_error, outlet)
-                contents = open_contents(plan.contents, archive, record_error, plan.largest_body)
+                contents = open_contents(plan, archive, record_error)
                 make = partial(stack.enter_context(contents), self._context())
                 component = await supervisor.start_child(ChildSpec(plan.url, make))
                 await self._port.add_listener(ANY, component)

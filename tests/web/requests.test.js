@@ -289,6 +289,50 @@ test("a request whose signal is aborted is given up, and its receiver is told", 
   assert.equal(runtime.trace.text().match(/"cause":"given-up"/g).length, 1);
 });
 
+test("a request that names a time is answered 408 after it, and given up", async () => {
+  const { node, hyperty } = await opened();
+  const begun = performance.now();
+  const asking = hyperty.ask("create", PEER, { value: 1 }, { answerWithin: 0.05 });
+  await settle();
+  const asked = node.said({ to: PEER }).at(-1);
+  assert.equal(asked.body.answerWithin, 0.05);
+  const answer = await asking;
+  assert.deepEqual([answer.body.code, answer.body.description], [408, "no answer in 0.05 s"]);
+  assert.ok(performance.now() - begun > 45);
+  await settle();
+  assert.deepEqual(node.said({ to: `${PEER}/events` }).map(({ body }) => body.givenUp), [asked.id]);
+  const answered = hyperty.request(PEER, 2, { answerWithin: 60 });
+  await settle();
+  node.say(reply(node.said({ to: PEER }).at(-1), { code: 200, value: "in time" }));
+  assert.equal(await answered, "in time");
+  for (const wrong of [0, -1, 601, NaN, "5"]) {
+    await assert.rejects(hyperty.request(PEER, 3, { answerWithin: wrong }), RangeError, String(wrong));
+  }
+});
+
+test("a handler has the time that its requester names, or else its code", async () => {
+  const signals = [];
+  const never = { request: (_message, _hyperty, signal) => (signals.push(signal), new Promise(() => {})) };
+  for (const [code, wish] of [[never, 0.05], [{ ...never, answerWithin: 0.05 }, undefined], [{ ...never, answerWithin: 600 }, 0.05]]) {
+    const { node, hyperty, say } = await opened(code);
+    const asked = request(hyperty.url, 1);
+    await say(wish === undefined ? asked : { ...asked, body: { ...asked.body, answerWithin: wish } });
+    const begun = performance.now();
+    while (!node.said({ type: "response", id: asked.id }).length) {
+      assert.ok(performance.now() - begun < 5000);
+      await new Promise((resolve) => setTimeout(resolve, 5));
+    }
+    const [{ body }] = node.said({ type: "response", id: asked.id });
+    assert.deepEqual([body.code, body.description], [408, "its handler has not ended within 0.05 s"]);
+    assert.equal(signals.pop().aborted, true);
+  }
+  // A time that is none is ignored.
+  const { node, hyperty, say } = await opened({ request: ({ body }) => body.value });
+  const odd = request(hyperty.url, 1);
+  await say({ ...odd, body: { ...odd.body, answerWithin: "soon" } });
+  assert.equal(node.said({ type: "response", id: odd.id })[0].body.code, 200);
+});
+
 test("the signal of a handler is aborted when its requester, and nobody else, gives up", async () => {
   const signals = [];
   const errors = [];

@@ -2,6 +2,8 @@
 
 export const MAX_ADDRESS = 2048;
 export const REPLY_TIMEOUT = 15.0;
+export const ANSWER_WITHIN_MOST = 600.0;
+export const PROGRESS_PERIOD = 5.0;
 export const DEPLOY_TIMEOUT = 10.0;
 export const SESSION_IDLE = 600.0;
 export const LEASE = 600;

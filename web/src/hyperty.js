@@ -1,7 +1,7 @@
 /** The interface for the code of a hyperty, the same in a Worker and in the page. */
 
 import { canonical, inboxOf, registrationOf, schemeOf } from "./address.js";
-import { BODY_BYTES, CODES } from "./constants.js";
+import { ANSWER_WITHIN_MOST, BODY_BYTES, CODES, PROGRESS_PERIOD } from "./constants.js";
 import { BadMessageError, byteLength, checkSize, isObject, jsonOf } from "./json.js";
 import {
   codeOf, isRequest, isSuccess, keyGivenUp, keyOf, normalise, reasonIn, refuse, replyTo,
@@ -25,10 +25,12 @@ import {
 
 /**
  * The code of a hyperty. `request` returns the value of the answer, or throws to refuse a request;
- * its signal is aborted when the requester has given up, and what it returns then goes nowhere.
+ * its signal is aborted when the requester has given up, and what it returns then goes nowhere, or
+ * when the time is over that the requester has named, or `answerWithin` in seconds.
  * `subscribe` lets a hyperty observe an object, `invited` takes an invitation to one.
  * @typedef {object} Code
  * @property {(hyperty: Hyperty) => unknown} [started]
+ * @property {number} [answerWithin]
  * @property {(message: Message, hyperty: Hyperty, signal: AbortSignal) => unknown} [request]
  * @property {(message: Message, hyperty: Hyperty) => unknown} [event]
  * @property {(asked: {object: string, observer: string, identity?: import("./message.js").SenderIdentity},
@@ -116,7 +118,8 @@ export class Hyperty {
    * @param {string} to
    * @param {Json} [value]
    * @param {{type?: MessageType, body?: JsonObject, provisional?: (message: Message) => void,
-   *   signal?: AbortSignal}} [options] `body`: further fields of the body; `signal`: gives it up
+   *   signal?: AbortSignal, answerWithin?: number}} [options] `body`: further fields of the body;
+   *   `signal`: gives it up; `answerWithin`: seconds that the answer is awaited, 600 at most
    * @returns {Promise<Json>}
    */
   async request(to, value, { type = "create", body = {}, ...terms } = {}) {
@@ -135,28 +138,40 @@ export class Hyperty {
    * @param {MessageType} type
    * @param {string} to
    * @param {JsonObject} body
-   * @param {{provisional?: (message: Message) => void, signal?: AbortSignal}} [terms]
+   * @param {{provisional?: (message: Message) => void, signal?: AbortSignal, answerWithin?: number}} [terms]
    * @returns {Promise<Message>}
    */
-  async ask(type, to, body, { provisional, signal } = {}) {
+  async ask(type, to, body, { provisional, signal, answerWithin } = {}) {
     signal?.throwIfAborted();
+    const isTimed = answerWithin !== undefined;
+    if (isTimed && !(typeof answerWithin === "number" && answerWithin > 0 && answerWithin <= ANSWER_WITHIN_MOST)) {
+      throw new RangeError(`answerWithin must be above 0 and at most ${ANSWER_WITHIN_MOST} seconds, not ${answerWithin}`);
+    }
     const id = this.#outlet.nextId(this.url);
-    const message = { id, type, from: this.url, to, body };
+    const message = { id, type, from: this.url, to, body: isTimed ? { ...body, answerWithin } : body };
     if (!isRequest(message)) throw new TypeError(`nobody answers an event: ${type} to ${to}`);
     /** @type {() => void} */
     let abort = () => {};
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
     try {
-      const asked = this.#outlet.request(checked(() => normalise({ ...message, body: carried(body) })), { provisional });
-      if (!signal) return this.#ended(message, await asked);
-      const aborted = new Promise((_, reject) => (abort = () => reject(signal.reason)));
-      signal.addEventListener("abort", abort);
-      return this.#ended(message, await Promise.race([asked, aborted]));
+      const sent = checked(() => normalise({ ...message, body: carried(message.body) }));
+      const asked = this.#outlet.request(sent, { provisional });
+      if (!signal && !isTimed) return this.#ended(message, await asked);
+      const ended = new Promise((resolve, reject) => {
+        abort = () => reject(signal?.reason);
+        signal?.addEventListener("abort", abort);
+        const late = () => resolve(refuse(message, CODES.TIMEOUT, `no answer in ${answerWithin} s`));
+        if (isTimed) timer = setTimeout(late, 1000 * answerWithin);
+      });
+      return this.#ended(message, await Promise.race([asked, ended]));
     } catch (error) {
       if (isRefusal(error)) return refuse(message, error.code, error.reason, error.retryAfter);
       if (signal?.aborted) this.#giveUp(message);
       throw error;
     } finally {
       signal?.removeEventListener("abort", abort);
+      clearTimeout(timer);
     }
   }
 
@@ -308,13 +323,24 @@ export class Hyperty {
     }
     const control = new AbortController();
     this.#handled.set(keyOf(message), control);
+    const limit = limitOf(message, code);
+    const seconds = limit ?? Infinity;
+    const timers = limit === null ? [] : [
+      setInterval(() => this.progress(message), 1000 * PROGRESS_PERIOD),
+      setTimeout(() => control.abort(new Refusal(CODES.TIMEOUT, `its handler has not ended within ${seconds} s`)), 1000 * seconds),
+    ];
     try {
       await this.decide(message, () => {
         if (!code.request) throw new Refusal(CODES.MALFORMED, "this hyperty takes no requests");
-        return code.request(message, this, control.signal);
+        const { signal } = control;
+        const result = code.request(message, this, signal);
+        if (limit === null) return result;
+        const late = new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
+        return Promise.race([result, late]);
       }, control.signal);
     } finally {
       this.#handled.delete(keyOf(message));
+      for (const timer of timers) clearTimeout(timer);
     }
   }
 
@@ -340,7 +366,9 @@ export class Hyperty {
       const value = /** @type {Json | undefined} */ (await act());
       return replyTo(message, CODES.OK, checked(() => carried({ value }), CODES.INTERNAL));
     } catch (error) {
-      if (signal?.aborted) return refuse(message, CODES.TIMEOUT, "it was given up");
+      if (signal?.aborted) {
+        return refuse(message, CODES.TIMEOUT, isRefusal(signal.reason) ? signal.reason.reason : "it was given up");
+      }
       let flaw = error;
       if (isRefusal(error)) {
         const answer = refuse(message, error.code, error.reason, error.retryAfter);
@@ -354,6 +382,17 @@ export class Hyperty {
       return refuse(message, CODES.INTERNAL, "the hyperty failed");
     }
   }
+}
+
+/**
+ * Return the seconds that a request may take; null: any time.
+ *
+ * @param {Message} message
+ * @param {Code} code
+ */
+function limitOf({ body: { answerWithin } }, code) {
+  const wish = typeof answerWithin === "number" && answerWithin > 0 ? answerWithin : code.answerWithin;
+  return wish === undefined ? null : Math.min(wish, ANSWER_WITHIN_MOST);
 }
 
 /**

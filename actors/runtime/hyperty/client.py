@@ -7,7 +7,13 @@ from typing import Final, Unpack, final
 
 import trio
 
-from actors.kit.arguments import check_attribute, check_text, check_texts, check_type
+from actors.kit.arguments import (
+    check_answer_within,
+    check_attribute,
+    check_text,
+    check_texts,
+    check_type,
+)
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.bus.mini_bus import Progress
 from actors.runtime.discovery.search import RecordSearch, Watching
@@ -25,7 +31,7 @@ from specs.bodies.object import ChildWindow, Observe, ReadAttribute
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonInput, JsonObject, freeze
 from specs.limits.bus import MAX_ATTEMPTS
-from specs.limits.protocol import ANSWER_WITHIN_MOST, GOODBYE_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import (
     ANSWER_WITHIN,
     DURABLE,
@@ -40,19 +46,6 @@ from specs.message import (
 from specs.reply_code import LAST_SUCCESS, Code
 from specs.spans import TRACEPARENT
 from transports.sockets import open_background
-
-
-def check_answer_within(seconds: float, name: str = "answer_within") -> None:
-    """Refuse a time that no request may have.
-
-    Raises:
-        TypeError: It is no number.
-        ValueError: It is not above 0, or above `ANSWER_WITHIN_MOST`.
-    """
-    check_type(seconds, (int, float), name)
-    if not 0 < seconds <= ANSWER_WITHIN_MOST:
-        most = f"{ANSWER_WITHIN_MOST:g}"
-        raise ValueError(f"{name} must be above 0 and at most {most} seconds, not {seconds}")
 
 
 def _body(

@@ -114,6 +114,9 @@ class HypertyHost(Actor[Delivery]):
         self._shares: WorkShares[_Work] = WorkShares(CONCURRENT, WAITING, PEER_WAITING)
         self._workers = Workers(self, self._answer)
         self._bodies = KeptBodies(participant)
+        self._answer_within = self._hyperty.answer_within
+        if self._answer_within is None:
+            self._answer_within = participant.runtime.answer_within
         self._given_up_early: deque[tuple[str, int]] = deque(maxlen=_EARLY)
         self._is_watching = False
         self._hyperty.enter(participant, self)
@@ -313,7 +316,7 @@ class HypertyHost(Actor[Delivery]):
             case MessageType.UNSUBSCRIBE if self._participant.is_watching(request):
                 self._participant.pass_expulsion(request)
                 return None
-            case _ if ANSWER_WITHIN in request.body or self._hyperty.answer_within is not None:
+            case _ if ANSWER_WITHIN in request.body or self._answer_within is not None:
                 return await self._handle_in_time(request)
             case _:
                 return await self._handle_request(request)
@@ -342,7 +345,7 @@ class HypertyHost(Actor[Delivery]):
         """Return the seconds that the handler of a request may take; None: any time."""
         wish = request.body.get(ANSWER_WITHIN)
         if isinstance(wish, bool) or not isinstance(wish, int | float) or not wish > 0:
-            return self._hyperty.answer_within
+            return self._answer_within
         return min(float(wish), ANSWER_WITHIN_MOST)
 
     async def _prolong(self, request: Message, waiting: trio.CancelScope) -> None:

@@ -16,11 +16,12 @@ import attrs
 import trio
 from typing_extensions import override
 
+from actors.kit.arguments import check_answer_within
 from actors.kit.errors import RestartLimitError
 from actors.kit.log import get_logger
 from actors.kit.supervision.actor import Actor, Delivery
 from actors.kit.supervision.supervisor import Monitor
-from actors.runtime.hyperty.client import HypertyClient, check_answer_within
+from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.hyperty.handlers import NO_HANDLERS, Handlers, handlers_of
 from actors.runtime.hyperty.typed import Sendable
 from actors.runtime.objects.participant import Participant

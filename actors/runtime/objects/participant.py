@@ -296,6 +296,10 @@ class HypertyRuntime(Protocol):
         """Limits on the open requests of the process."""
 
     @property
+    def answer_within(self) -> float | None:
+        """Seconds that handlers of requests may take; None: as long as they like."""
+
+    @property
     def own(self) -> "OwnSender | None":
         """Identity of the runtime as a sender; None: it is not known here."""
 
