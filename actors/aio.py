@@ -537,7 +537,9 @@ class Runtime:
         """
         for each in (request, event):
             if each is not None and not asyncio.iscoroutinefunction(each):
-                raise TypeError(f"{each!r} is no coroutine function (`async def`)")
+                advice = "deploy a class by `thread.run(runtime.running.deploy, ...)`"
+                hint = f"; {advice}" if isinstance(each, type) else ""
+                raise TypeError(f"{each!r} is no coroutine function (`async def`){hint}")
         made = partial(_Served, self.thread, request, event)
         async with self.thread.enter(self._keep_deployed(made, name or request.__name__)) as url:
             yield url

@@ -480,6 +480,8 @@ def open_runtime(
     check_type(domain, (str, RuntimeConfig), "domain")
     check_resources(network, trace)
     if isinstance(domain, str):
+        if not name or not node:
+            raise TypeError(f"open_runtime: {'node' if name else 'name'} is missing")
         place = as_path_or_none(store)
         domain = RuntimeConfig(
             domain=domain, name=name, node=node, store=place, credentials=credentials

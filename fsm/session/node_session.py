@@ -75,6 +75,9 @@ from specs.reply_code import TAKEN_OVER, Code, LinkEnd
 _DISPLACED: Final = 8
 """Number of remembered tokens of runtimes that lost the session to another login."""
 
+_HAS_OWNER: Final = (
+    "the session of this runtime is open for another process; end it, or choose another name"
+)
 _OVER: Final = "the credentials of the session are over; log in again"
 _NEWER: Final = "a newer link of the runtime took over"
 _GOING_DOWN: Final = "the node is going down"
@@ -393,7 +396,7 @@ class NodeSessionCore:
         if token is not None and _digest(token) in self._displaced:
             self._port.refuse(Code.CONFLICT, TAKEN_OVER)
         elif token is None or not self.knows(token):
-            self._port.refuse(refusal, "the session of this runtime has another token")
+            self._port.refuse(refusal, _HAS_OWNER)
         elif self.key is not None and request.key != self.key:
             self._port.refuse(Code.UNAUTHENTICATED, _BOUND)
         elif self.is_over(now):

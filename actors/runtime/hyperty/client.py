@@ -202,7 +202,10 @@ class HypertyClient:
 
         async with open_background() as nursery:
             nursery.start_soon(ask)
-            yield answers
+            try:
+                yield answers
+            finally:
+                answers.close()
 
     async def _ask_in_time(
         self,

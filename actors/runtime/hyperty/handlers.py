@@ -186,6 +186,11 @@ class Handlers:
         return next((row for row in rows if row.fits(request.value)), None)
 
     @property
+    def words(self) -> list[str]:
+        """The requests that are handled, in words for people."""
+        return [handler.wanted.words for rows in self._rows.values() for handler in rows]
+
+    @property
     def schema(self) -> JsonObject | None:
         """The JSON Schema of the messages that are handled; None: there are no handlers."""
         return self._schema

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from difflib import get_close_matches
 from enum import StrEnum
 from traceback import format_exception_only
-from typing import ClassVar, Final, TypeAlias, TypeVarTuple, final
+from typing import TYPE_CHECKING, ClassVar, Final, TypeAlias, TypeVarTuple, final
 
 import attrs
 import trio
@@ -291,9 +291,18 @@ class Hyperty(HypertyClient, ABC):
     @override
     def __repr__(self) -> str:
         name = type(self).__name__
-        if not hasattr(self, "_participant"):
+        if "_participant" not in vars(self):
             return f"<{name}, not deployed>"
         return f"<{name} {self.url} in {self._participant.runtime.url}>"
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> object:
+            """Explain why an operation cannot be done yet; called for what is absent."""
+            if name in {"_participant", "_host"}:
+                why = "is not deployed yet: report, request and spawn in `started`, or later"
+                raise RuntimeError(f"{type(self).__name__} {why}")
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     @final
     @classmethod
@@ -334,7 +343,10 @@ class Hyperty(HypertyClient, ABC):
         Raises:
             Refused: To answer with another code.
         """
-        raise Refused(Code.MALFORMED, f"{self.url} takes no such {message.type.value}")
+        path = message.body.get("resource")
+        about = f" of {path[:_PATH_SHOWN]!r}" if isinstance(path, str) else ""
+        known = "; it takes " + ", ".join(self.handlers.words) if self.handlers.words else ""
+        raise Refused(Code.MALFORMED, f"{self.url} takes no {message.type}{about}{known}")
 
     async def on_event(self, message: Message) -> None:
         """Handle an event; no answer is sent, and the next message waits until this returns.
@@ -427,6 +439,9 @@ def recorded_schema(make: HypertyMaker) -> JsonObject | None:
 
 
 _HOOKS: Final = frozenset({"started", "on_request", "on_event", "on_subscribe", "on_invited"})
+_PATH_SHOWN: Final = 100
+"""Characters of an unknown path that a refusal repeats (our choice)."""
+
 _LIKENESS: Final = 0.8
 """Least likeness to the name of a hook that counts as a typing error (0 to 1; ours)."""
 

@@ -22,7 +22,7 @@ class OpenRequest:
     def __init__(self) -> None:
         self._progress: deque[Message] = deque(maxlen=PROGRESS_KEPT)
         self._answer: Message | None = None
-        self._is_over = False
+        self._is_over = self._is_left = False
         self._change = trio.Event()
 
     def note(self, answer: Message) -> None:
@@ -36,6 +36,11 @@ class OpenRequest:
         self._answer = answer
         self._change.set()
 
+    def close(self) -> None:
+        """End all waits, as the block of the request is left; called by the client."""
+        self._is_left = True
+        self._change.set()
+
     def __aiter__(self) -> "OpenRequest":
         return self
 
@@ -43,8 +48,7 @@ class OpenRequest:
         """Return the next answer, and wait if none is there. If cancelled, none is lost."""
         await trio.lowlevel.checkpoint()
         while not self._progress and self._answer is None:
-            self._change = trio.Event()
-            await self._change.wait()
+            await self._wait()
         if self._progress:
             return self._progress.popleft()
         if self._is_over or self._answer is None:
@@ -56,10 +60,19 @@ class OpenRequest:
         """Wait for the final answer and return it, also again; provisional ones are skipped.
 
         If cancelled, nothing has changed.
+
+        Raises:
+            trio.ClosedResourceError: The block of the request was left before; so does the
+                iteration.
         """
         await trio.lowlevel.checkpoint()
-        while self._answer is None:
-            self._change = trio.Event()
-            await self._change.wait()
+        while (answer := self._answer) is None:
+            await self._wait()
         self._progress.clear()
-        return self._answer
+        return answer
+
+    async def _wait(self) -> None:
+        if self._is_left:
+            raise trio.ClosedResourceError("the request was given up: its block was left")
+        self._change = trio.Event()
+        await self._change.wait()

@@ -366,7 +366,7 @@ class Children(Mapping[str, Child]):
     @asynccontextmanager
     async def _own(self, name: str) -> AsyncIterator[Kept]:
         """Yield a child of the hyperty; other tasks of the hyperty wait to change it meanwhile."""
-        if name.rpartition("#")[0] != self._participant.url:
+        if name.rpartition("#")[0] != self._participant.url and name in self:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
         async with self._turn:
             kept = self.find(name)

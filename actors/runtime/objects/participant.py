@@ -68,7 +68,8 @@ class ObjectError(ProtoflyError, public=True):
     """
 
     def __init__(self, about: str, code: int, why: str) -> None:
-        advice = _ADVICE.get(code)
+        # Of children there is nothing to be advised: their reasons say all.
+        advice = None if "#" in about else _ADVICE.get(code)
         said = f"{about}: {code} {why}".rstrip()
         super().__init__(said if advice is None else f"{said}; {advice}")
         self.about = about

@@ -29,7 +29,7 @@ class AllocationError(ProtoflyError, public=True):
     """
 
     def __init__(self, code: int, reason: str) -> None:
-        super().__init__(f"no address: the node answered {code} {reason}".rstrip())
+        super().__init__(f"no address: {code} {reason}".rstrip())
         self.code = code
         self.reason = reason
 

@@ -123,8 +123,6 @@ async def test_a_node_of_no_domain_is_refused(domain):
     [
         ("a b", "ra", "ws://127.0.0.1:1/link", "no domain name such as a.example"),
         ("a.example", "r/a", "ws://127.0.0.1:1/link", "no name of a runtime such as alice"),
-        ("a.example", "", "ws://127.0.0.1:1/link", "no name of a runtime such as alice"),
-        ("a.example", "ra", "", "it is no URL such as ws://host:port/path"),
         ("a.example", "ra", "http://127.0.0.1/link", "it is no URL such as ws://host:port/path"),
     ],
 )
@@ -132,6 +130,12 @@ async def test_an_unreachable_runtime_is_refused(domain, name, node, said):
     with pytest.raises(BadUrlError, match=said):
         async with actors.open_runtime(domain, name, node=node):
             pytest.fail("it opened")
+
+
+@pytest.mark.parametrize(("given", "missing"), [({"name": "ra"}, "node"), ({"node": "x"}, "name")])
+def test_what_a_runtime_needs_is_named(given, missing):
+    with pytest.raises(TypeError, match=f"open_runtime: {missing} is missing"):
+        actors.open_runtime("a.example", **given)
 
 
 def plain_node(url, **more):

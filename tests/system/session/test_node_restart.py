@@ -24,7 +24,7 @@ from transports.system import open_system_network
 
 pytestmark = pytest.mark.timeout(240)
 
-BACK_WITHIN = 60.0
+BACK_WITHIN = 180.0
 """Seconds until all runtimes are back: less than ten, where nothing else is done meanwhile."""
 
 

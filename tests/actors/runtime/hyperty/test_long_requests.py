@@ -7,6 +7,7 @@ import actors
 from actors.hyperties import Caller
 from fsm.judge.trace_line import Verdict
 from specs.limits.protocol import REPLY_TIMEOUT
+from tests.actors.runtime.hyperty import patient
 from tests.support.runtime.domain import DomainOptions, go_live, judged, open_domain
 
 
@@ -92,16 +93,20 @@ async def test_a_wish_of_a_stranger_is_bounded_or_ignored(autojump_clock):
         assert worker.ends == ["cancelled"] * 4
 
 
+class Lasting(patient.Patient):
+    answer_within = 100
+
+
 async def test_a_runtime_gives_its_hyperties_a_time_unless_their_class_or_request_names_one():
     async with actors.open_node("a.ex") as node:
         config = actors.RuntimeConfig(domain="a.ex", name="ra", node=node.url, answer_within=0.2)
         async with actors.open_runtime(config) as runtime:
             caller = await runtime.deploy(Caller)
             for url, within, code in (
-                ((await runtime.deploy(Worker)).url, None, 408),
-                ((await runtime.deploy_apart(Worker)).url, None, 408),
-                ((await runtime.deploy(Patient)).url, None, 200),
-                ((await runtime.deploy(Worker)).url, 30, 200),
+                ((await runtime.deploy(patient.Patient)).url, None, 408),
+                ((await runtime.deploy_apart(patient.Patient)).url, None, 408),
+                ((await runtime.deploy(Lasting)).url, None, 200),
+                ((await runtime.deploy(patient.Patient)).url, 30, 200),
             ):
                 answer = await caller.request(url, 0.5, answer_within=within)
                 assert answer.code == code

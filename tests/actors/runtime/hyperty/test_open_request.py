@@ -49,6 +49,9 @@ async def test_a_request_that_is_left_early_is_given_up(way, protofly_domain, au
             assert (await anext(request)).value == {"step": 0}
         await until(lambda: worker.ends)
         assert worker.ends == ["cancelled"]
+        for read in (request.answer, request.__anext__):
+            with pytest.raises(trio.ClosedResourceError, match="block was left"):
+                await read()
 
 
 async def test_sandbox_processes_give_and_get_provisional_answers(protofly_domain):
