@@ -22,7 +22,7 @@ from specs.limits.dashboard import FRAME_INTERVAL
 from specs.limits.protocol import HTTP_REQUEST_TIMEOUT
 
 if TYPE_CHECKING:
-    from actors.kit.http_client import HttpClient, HttpStream, ServerUrl
+    from actors.kit.http_client import HttpClient, ServerUrl
 
 _EVENTS: Final = "/dashboard/events"
 _MOST_SECONDS: Final = 3600
@@ -138,23 +138,23 @@ async def _read_frames(client: "HttpClient", is_enough: Callable[[JsonObject], b
             code, advice = _REFUSALS.get(stream.status, unknown)
             raise CommandError(f"{stream.server} answers {stream.status}; {advice}", code)
         rest = b""
-        while part := await _next(stream):
-            *events, rest = (rest + part).split(b"\n\n")
-            if len(rest) > _EVENT_BYTES:
-                raise ValueError("an event is too long")
-            for event in events:
-                fields = dict(line.split(b": ", 1) for line in event.splitlines())
-                if fields[b"event"] != b"end" and is_enough(orjson.loads(fields[b"data"])):
-                    return
+        with trio.fail_after(HTTP_REQUEST_TIMEOUT) as limit:
+            while part := await stream.next():
+                *events, rest = (rest + part).split(b"\n\n")
+                if len(rest) > _EVENT_BYTES:
+                    raise ValueError("an event is too long")
+                for event in events:
+                    fields = dict(line.split(b": ", 1) for line in event.splitlines())
+                    frame = orjson.loads(fields[b"data"])
+                    if not isinstance(frame, dict):
+                        raise TypeError("an event is no object")
+                    if fields[b"event"] != b"end" and is_enough(frame):
+                        return
+                    limit.deadline = trio.current_time() + HTTP_REQUEST_TIMEOUT
     finally:
         await stream.aclose()
     why = f"the node at {stream.server} ended the stream, as it was read too slowly; try again"
     raise CommandError(why, ExitCode.CANNOT_CONNECT)
-
-
-async def _next(stream: "HttpStream") -> bytes:
-    with trio.fail_after(HTTP_REQUEST_TIMEOUT):
-        return await stream.next()
 
 
 def _print(totals: NodeTotals, *, is_json: bool, is_single: bool) -> None:

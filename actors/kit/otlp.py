@@ -11,6 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Final, Unpack
 from urllib.parse import urlsplit
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 _log = get_logger("actors.kit")
 
 _PATH: Final = "/v1/traces"
+_THREADS: Final = 2
+"""Threads that send at a time, among them those whose wait was given up (our choice)."""
+
 _HOPS: Final = frozenset({Kind.MSG, Kind.AUTHZ})
 _LAST: Final = frozenset({Op.XMIT, Op.CALLBACK, Op.DROP})
 """What happens last in a process to the final answer of a request."""
@@ -199,6 +203,12 @@ class SpanTracer(PassingTracer):
         for request in [key for key, each in self._open.items() if is_end or each.is_over(now)]:
             self._finish(request)
 
+    def drop_all(self) -> None:
+        """Count the spans that could not be sent before the end."""
+        if self._done:
+            self._counters.tallies[Tally.SPANS][(SpanFate.FAILED,)] += len(self._done)
+            self._done.clear()
+
     def take(self) -> list[_Span]:
         """Remove and return spans that are done, as many as are sent at once."""
         count = min(len(self._done), limits.SPANS_SENT)
@@ -234,6 +244,7 @@ async def open_spans(
             with trio.move_on_after(limits.SPAN_GOODBYE, shield=True):
                 maker.finish_old(is_end=True)
                 await sender.send_all()
+            maker.drop_all()
             sender.library.exporter.shutdown()  # type: ignore[no-untyped-call] # the library's
 
 
@@ -245,6 +256,7 @@ class _Sender:
     library: "_Library"
     counters: Counters
     is_lost: bool = False
+    threads: trio.CapacityLimiter = attrs.field(factory=lambda: trio.CapacityLimiter(_THREADS))
 
     async def run(self) -> None:
         """Send the spans that are done, when they are many or after a while."""
@@ -258,10 +270,16 @@ class _Sender:
     async def send_all(self) -> None:
         """Send all spans that are done."""
         while batch := self.maker.take():
-            fate = SpanFate.FAILED
+            fate, send = SpanFate.FAILED, partial(self.library.send, batch)
             try:
-                if await trio.to_thread.run_sync(self.library.send, batch, abandon_on_cancel=True):
-                    fate = SpanFate.SENT
+                # The limit of the library is one for each byte of a slow answer.
+                with trio.move_on_after(limits.SPAN_TIMEOUT) as limit:
+                    if await trio.to_thread.run_sync(
+                        send, abandon_on_cancel=True, limiter=self.threads
+                    ):
+                        fate = SpanFate.SENT
+                if limit.cancelled_caught:
+                    self.library.renew()
             finally:
                 self.counters.tallies[Tally.SPANS][(fate,)] += len(batch)
             if self.is_lost is not (fate is SpanFate.FAILED):
@@ -286,7 +304,8 @@ class _Library:
 
         # Each failure is counted here, and the first one logged.
         logging.getLogger("opentelemetry.exporter").setLevel(logging.CRITICAL)
-        self.exporter = trace_exporter.OTLPSpanExporter(url, timeout=limits.SPAN_TIMEOUT)
+        self._make = partial(trace_exporter.OTLPSpanExporter, url, timeout=limits.SPAN_TIMEOUT)
+        self.exporter = self._make()
         self._process = uuid4().hex, name
         self._resource = resources.Resource(
             {"service.name": name, "service.instance.id": self._process[0]}
@@ -294,6 +313,10 @@ class _Library:
         self._scope = instrumentation.InstrumentationScope("protofly")
         self._api = trace
         self._sdk = sdk
+
+    def renew(self) -> None:
+        """Take another connection, as a thread still waits for an answer on the present one."""
+        self.exporter = self._make()
 
     def send(self, batch: Sequence[_Span]) -> bool:
         """Post spans; return whether the collector took them. This call blocks."""

@@ -15,6 +15,9 @@ _SERIES: Final[Mapping[str, str]] = {
 }  # fmt: skip
 """Prefixes of the figures that are added up, by the name of the sum."""
 
+_LATEST: Final = 2.0**35
+"""Seconds since 1970 before which each time is."""
+
 _LEAST: Final = 0.1
 """Seconds between two frames at least, also if the clock of the node was set back."""
 
@@ -79,13 +82,16 @@ class TotalsReader:
         Raises:
             KeyError: The frame lacks something.
             TypeError: A value in it is of another type.
-            ValueError: A queue in it has other columns.
+            ValueError: A queue in it has other columns, or its time is none.
         """
         self._domain = _require(str, frame.get("domain", self._domain))
         figures = _require(dict, frame["figures"])
         self._figures.update((name, _require(int, figure)) for name, figure in figures.items())
         total = {name: sum(self._parts(prefix).values()) for name, prefix in _SERIES.items()}
-        self._samples.append((_require(float, frame["at"]), total))
+        at = _require(float, frame["at"])
+        if not 0 <= at < _LATEST:
+            raise ValueError(f"{at} is no time")
+        self._samples.append((at, total))
         (begin, before), (end, _) = self._samples[0], self._samples[-1]
         seconds = max(end - begin, _LEAST)
         return NodeTotals(

@@ -17,7 +17,7 @@ import attrs
 from fsm.effects import Refused
 from fsm.sync.children import ENTRY, ChildOp, ChildSet, children_in, whole_in
 from specs.bodies.object import ChildrenEnded, ChildrenSign, ChildWindow
-from specs.child import RESOURCES
+from specs.child import RESOURCES, child_name
 from specs.jsonvalue import JsonObject
 from specs.limits import sync
 from specs.message import MessageType
@@ -124,10 +124,15 @@ class ChildHistory:
         return ChildrenEnded(sign.count, sign.digest, ended) if ended else sign
 
     def snapshot(self) -> JsonObject:
-        """Return all children in the form of a read answer, and of the store."""
+        """Return all children in the form of a read answer."""
         if self._window is None:
             return {RESOURCES: self.children.shown()}
         return self._page([*self.children])
+
+    def stored(self) -> JsonObject:
+        """Return the children for the store, with the last removed number of each creator."""
+        ended: JsonObject = {**self.children.ended()}
+        return {**self.snapshot(), "ended": ended} if ended else self.snapshot()
 
     def page(self, after: int) -> JsonObject:
         """Return the children from a number on, as many as one message has space for.
@@ -159,10 +164,14 @@ class ChildHistory:
         }
 
     def restore(self, stored: JsonObject, now: float) -> None:
-        """Take the children that were stored, in the form of `snapshot`."""
+        """Take the children that were stored, in the form of `stored`."""
         listed, counts = stored.get(RESOURCES), stored.get("window")
         entries = listed if isinstance(listed, dict) else {}
         self.children.become(children_in(entries, self._window))
+        ended = stored.get("ended")
+        for creator in ended if isinstance(ended, dict) else ():
+            if number := whole_in(ended, creator):
+                self.children.end(child_name(creator, number))
         if self._window is None:
             return
         for name in self.children:

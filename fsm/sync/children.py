@@ -211,9 +211,16 @@ class ChildSet:
         creator.said = op.version
         creator.number = max(creator.number, op.number)
         self._creators[op.creator] = creator
-        if len(self._creators) > sync.CREATORS_KEPT:
-            idle = next((who for who, each in self._creators.items() if not each.count), None)
-            self._creators.pop(idle or "", None)
+        self._forget_idle(op.creator)
+
+    def _forget_idle(self, but: str = "") -> None:
+        """Forget the creators without children that have been silent for longest."""
+        while len(self._creators) > sync.CREATORS_KEPT:
+            silent = (who for who, each in self._creators.items() if not each.count and who != but)
+            idle = next(silent, None)
+            if idle is None:
+                return
+            del self._creators[idle]
 
     def _put(self, name: str, kept: Kept) -> None:
         former = self._kept.get(name)
@@ -242,7 +249,13 @@ class ChildSet:
         creator, number = split_name(name) or ("", 0)
         counts = self._creators.setdefault(creator, _Creator())
         counts.ended = max(counts.ended, number)
-        return self._drop(name)
+        is_present = self._drop(name)
+        self._forget_idle()
+        return is_present
+
+    def ended(self) -> dict[str, int]:
+        """Return by creator the last number that the reporter's end has removed."""
+        return {who: counts.ended for who, counts in self._creators.items() if counts.ended}
 
     def trim(self, children: int = 0, size: int = 0) -> list[str]:
         """Remove the oldest children that exceed the window; return their names, in order.

@@ -140,7 +140,8 @@ class HypertyHost(Actor[Delivery]):
             copy = request if is_own or whole is not None else bodies.own_copy(request)
             work = _Work(copy, whole, peer_of(copy))
             if self._given_up_early and (copy.from_, copy.id) in self._given_up_early:
-                work.is_given_up = True
+                self._given_up_early.remove((copy.from_, copy.id))
+                work.is_given_up = not self._is_shielded(copy)
             may_begin, rejected = self._shares.enter(work.peer, work)
             if may_begin:
                 self._workers.give(work, work.context)
@@ -324,7 +325,7 @@ class HypertyHost(Actor[Delivery]):
     async def _handle_in_time(self, request: Message) -> Sendable:
         """Call the handler of a request for as long as it may take, and keep its requester waiting.
 
-        A shielded handler may take longer, but its requester is not kept waiting.
+        A shielded handler has the time of its hyperty, also if its requester names a shorter one.
 
         Raises:
             Refused: The handler has taken too long, and was cancelled.
@@ -335,7 +336,8 @@ class HypertyHost(Actor[Delivery]):
         waiting = trio.CancelScope(deadline=trio.current_time() + limit)
         self.spawn(self._prolong, request, waiting)
         try:
-            with trio.move_on_after(math.inf if self._is_shielded(request) else limit):
+            own = math.inf if self._answer_within is None else self._answer_within
+            with trio.move_on_after(own if self._is_shielded(request) else limit):
                 return await self._handle_request(request)
         finally:
             waiting.cancel()

@@ -74,5 +74,6 @@ class OpenRequest:
     async def _wait(self) -> None:
         if self._is_left:
             raise trio.ClosedResourceError("the request was given up: its block was left")
-        self._change = trio.Event()
+        if self._change.is_set():
+            self._change = trio.Event()
         await self._change.wait()

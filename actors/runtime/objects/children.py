@@ -149,7 +149,8 @@ class Child:
     async def delete(self) -> None:
         """Delete the child, and notify all observers of the object.
 
-        The reporter of the object may delete any child, whose creator cannot create it again.
+        The reporter of the object may delete any child, whose creator cannot create it again; if
+        cancelled, the child may have been deleted or not.
 
         If cancelled while it waits for other operations on children of the object, nothing has
         changed; later, the child is deleted in the local copy, and the observers are notified
@@ -157,7 +158,9 @@ class Child:
 
         Raises:
             ObjectError: 403: another hyperty created the child; 404: it was deleted before;
-                410: the object is gone or left, or the runtime has closed.
+                410: the object is gone or left, or the runtime has closed. By the reporter of a
+                stored object also 408 and 503: the store cannot be written, and the child may be
+                deleted later.
         """
         await self._children.change(MessageType.DELETE, self.id)
 
@@ -237,7 +240,8 @@ class Children(Mapping[str, Child]):
     def missed(self) -> int:
         """Number of children that left the window before they could be read, while observing.
 
-        It rises if the object was out of reach for longer than its window goes back.
+        It rises if the object was out of reach for longer than its window goes back. Children that
+        their creators deleted in that time may be counted, too.
         """
         return self._core.missed
 

@@ -146,6 +146,7 @@ class StoreGate:
         self._store = store
         self.rest: Final = stored.Rest() if rest is None else rest
         self._changes: list[stored.Keep] = []
+        self._children: dict[str, Callable[[], stored.ChildrenKept | None]] = {}
         self.dirty: set[str] = set()
         self._held: list[Act] = []
         self.retry_at = math.inf
@@ -166,6 +167,30 @@ class StoreGate:
             self._changes.append(change)
             self.dirty.add(url)
 
+    def keep_children(self, url: str, make: Callable[[], stored.ChildrenKept | None]) -> None:
+        """Store the children of an object as they are at the time of the write.
+
+        However many changes wait for that, the children are stored once.
+
+        Args:
+            url: Address of the object; an object that is not stored is ignored.
+            make: Returns the children; None: the object is gone.
+        """
+        if url in self.stored:
+            self._children[url] = make
+            self.dirty.add(url)
+
+    def _take_children(self) -> None:
+        made, self._children = self._children, {}
+        if made:
+            # Children that an earlier attempt could not write are older.
+            self._changes = [
+                change
+                for change in self._changes
+                if not (isinstance(change, stored.ChildrenKept) and change.url in made)
+            ]
+            self._changes += filter(None, [make() for make in made.values()])
+
     def holds(self, *messages: Message) -> bool:
         """Return whether one of the messages is about an object with unwritten changes."""
         return bool(self.dirty) and any(map(self._concerns, messages))
@@ -181,11 +206,12 @@ class StoreGate:
 
     async def settle(self) -> None:
         """Write all changes, and then call the functions that wait for this."""
-        if self._store is None or not self._changes:
+        if self._store is None or not (self._changes or self._children):
             return
         if self.is_broken and trio.current_time() < self.retry_at:
             return
-        while self._changes:
+        while self._changes or self._children:
+            self._take_children()
             # Tasks may add changes meanwhile, and calls that wait for them.
             changes, waiting = tuple(self._changes), len(self._held)
             error = await self._store.ask(partial(Commit, changes))

@@ -215,8 +215,11 @@ class ReportedChildren:
 
     def _keep(self) -> None:
         """Write the children of a stored object, before they are sent."""
-        if self._url in self._out.gate.stored:
-            self._out.gate.keep(self._url, ChildrenKept(self._url, self._history.snapshot()))
+        self._out.gate.keep_children(self._url, self._list_kept)
+
+    def _list_kept(self) -> ChildrenKept | None:
+        is_here = self.reporter is not None
+        return ChildrenKept(self._url, self._history.stored()) if is_here else None
 
     # --- removal ------------------------------------------------------------------------------
 

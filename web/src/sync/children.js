@@ -231,10 +231,7 @@ export class ChildSet {
       said: op.version,
       number: Math.max(creator.number, op.number),
     });
-    if (this.#creators.size > constants.CREATORS_KEPT) {
-      const idle = [...this.#creators].find(([, one]) => !one.count);
-      if (idle) this.#creators.delete(idle[0]);
-    }
+    this.#forgetIdle(op.creator);
     const { name, version } = op;
     if (op.act === "delete") return this.#drop(name);
     this.#put(name, { creator: op.creator, value: freeze(value), version, size: sizeOf(name, value) });
@@ -319,7 +316,22 @@ export class ChildSet {
     const { creator: who, number } = named(name) ?? { creator: "", number: 0 };
     const creator = this.#creator(who);
     this.#creators.set(who, { ...creator, ended: Math.max(creator.ended, number) });
-    return this.#drop(name);
+    const isPresent = this.#drop(name);
+    this.#forgetIdle();
+    return isPresent;
+  }
+
+  /**
+   * Forget the creators without children that have been silent for longest, but not this one.
+   *
+   * @param {string} [but]
+   */
+  #forgetIdle(but) {
+    while (this.#creators.size > constants.CREATORS_KEPT) {
+      const idle = [...this.#creators].find(([who, { count }]) => !count && who !== but);
+      if (!idle) return;
+      this.#creators.delete(idle[0]);
+    }
   }
 
   /**

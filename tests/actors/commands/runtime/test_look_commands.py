@@ -1,12 +1,15 @@
 """`python -m actors top` and `bench`: what a running node does, and how fast it is."""
 
 import signal
+from functools import partial
 
 import orjson
 import pytest
+import trio
 
 from actors.cli.group import ExitCode
 from tests.support.command import call, serving, typed
+from transports.sockets import open_background
 
 NODE = ("node", "--domain", "a.example", "--allow-legacy")
 HTTP = ("--http", "127.0.0.1:0")
@@ -70,6 +73,36 @@ async def test_a_node_with_a_token_is_watched_with_its_file(tmp_path):
         links = node.url.replace("ws:", "http:").removesuffix("/link")
         wrong = await call("top", links, "--once")
         assert (wrong.status, len(wrong.err)) == (ExitCode.FAILED, 1)
+
+
+AT = b'event: state\ndata: {"domain": "a.ex", "figures": {}, "total": 0, "slow": [], "at": %s}\n\n'
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (b"event: state\ndata: [1]\n\n", "no dashboard"),
+        (b"event: state\ndata: null\n\n", "no dashboard"),
+        (b":\n\n", "no dashboard"),
+        (AT % b"1e300", "no dashboard"),
+        (AT % b"-1e17", "no dashboard"),
+        (AT % b"NaN", "no dashboard"),
+    ],
+)
+async def test_what_a_wrong_server_says_is_no_dashboard(said, why):
+    async def serve(stream):
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n" + said)
+        await stream.receive_some()
+
+    async with open_background() as nursery:
+        serving_it = partial(trio.serve_tcp, serve, 0, host="127.0.0.1")
+        (listener,) = await nursery.start(serving_it)
+        port = listener.socket.getsockname()[1]
+        ended = await call("top", f"http://127.0.0.1:{port}", "--once")
+    assert (ended.status, ended.out) == (ExitCode.FAILED, [])
+    assert why in ended.err[-1]
+    assert len(ended.err) == 1
 
 
 async def test_top_ends_when_its_node_does():

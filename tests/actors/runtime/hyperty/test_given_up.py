@@ -3,6 +3,7 @@
 import math
 from contextlib import AsyncExitStack
 
+import attrs
 import pytest
 import trio
 
@@ -276,6 +277,12 @@ async def test_a_request_that_comes_after_the_message_that_gives_it_up(autojump_
         assert (await alice.hyperty.request(url, 1)).code == 408
         assert (await alice.hyperty.request(url, 1)).code == 200
         assert worker.begun == 1
+        # A shielded handler runs, whichever of the two comes first.
+        number = alice.hyperty._participant.ids.next(alice.address)
+        early = Message(number, MessageType.CREATE, alice.address, f"{url}/events", body)
+        early = attrs.evolve(early, body={GIVEN_UP: number + 1})
+        bob.runtime.bus.deliver(early, url, trio.current_time())
+        assert (await alice.hyperty.request(url, 1, "execute")).code == 200
 
 
 @pytest.mark.parametrize("number", [None, True, "5", 5.0, [5], {"id": 5}])

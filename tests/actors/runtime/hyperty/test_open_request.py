@@ -54,6 +54,25 @@ async def test_a_request_that_is_left_early_is_given_up(way, protofly_domain, au
                 await read()
 
 
+async def test_two_readers_share_the_answers_of_a_request(protofly_domain, autojump_clock):
+    async with protofly_domain("ra") as domain:
+        caller = await domain["ra"].deploy(Caller)
+        url = (await domain["ra"].deploy(Stepwise, "steps")).url
+        final = []
+
+        async def wait_for_answer():
+            final.append((await request.answer()).value)
+
+        with trio.fail_after(60):
+            async with (
+                caller.open_request(url, {"steps": 1, "pause": 5}) as request,
+                trio.open_nursery() as nursery,
+            ):
+                nursery.start_soon(wait_for_answer)
+                values = [answer.value async for answer in request]
+        assert (values[-1], final) == ("done", ["done"])
+
+
 async def test_sandbox_processes_give_and_get_provisional_answers(protofly_domain):
     async with protofly_domain("ra") as domain:
         here = await domain["ra"].deploy(Stepwise, "here")

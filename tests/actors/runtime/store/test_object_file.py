@@ -9,7 +9,7 @@ from actors.kit.supervision.supervisor import ChildSpec, Strategy, open_supervis
 from actors.runtime.store import runtime_store
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.runtime.store.runtime_store import ObjectStore, StoreGate
-from fsm.sync.stored import CopyKept, HomeKept
+from fsm.sync.stored import ChildrenKept, CopyKept, HomeKept
 from specs.limits.sync import COPIES_STORED, COPY_PAUSE, STORE_PAUSE
 
 URL, ALICE, BOB = "comm://a.ex/o", "hyperty://a.ex/alice", "hyperty://b.ex/bob"
@@ -72,6 +72,38 @@ async def test_what_changes_during_a_commit_is_committed_next():
     gate.keep(URL, first)
     await gate.settle()
     assert committed == [(first,), (second,)]
+
+
+async def test_children_are_written_once_however_many_changes_wait(autojump_clock):
+    """Of a store that cannot be written, the memory does not grow with each change."""
+    written, tries = [], 0
+
+    class Writer:
+        async def ask(self, make):
+            nonlocal tries
+            tries += 1
+            if tries < 3:
+                return "full"
+            written.extend(make(None).changes)
+            return None
+
+    gate, made = StoreGate(Writer()), []
+
+    def make():
+        made.append(ChildrenKept(URL, {"n": len(made)}))
+        return made[-1]
+
+    gate.keep_children("another", make)
+    gate.stored.add(URL)
+    for _ in range(3):
+        for _ in range(1000):
+            gate.keep_children(URL, make)
+        await gate.settle()
+        await trio.sleep(2 * STORE_PAUSE)
+    assert (written, len(made)) == ([made[-1]], 3)
+    gate.keep_children(URL, lambda: None)
+    await gate.settle()
+    assert written == [made[-1]]
 
 
 def test_a_full_store_has_room_for_the_copies_that_it_has():
