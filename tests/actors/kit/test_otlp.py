@@ -181,6 +181,32 @@ async def test_without_a_collector_messages_pass_and_spans_are_counted(status, m
         assert (SpanFate.SENT,) not in counts
 
 
+async def test_a_collector_that_never_ends_its_answer_costs_no_more_than_its_spans(autojump_clock):
+    answered, counters = threading.Event(), Counters()
+
+    class Library:
+        renewals = 0
+
+        def send(self, _):
+            return answered.wait(60)
+
+        def renew(self):
+            self.renewals += 1
+
+    tracer, library = SpanTracer(NULL_TRACER, 1, counters), Library()
+    sender = otlp._Sender(tracer, library, counters)
+    try:
+        for number in range(1, 6):
+            tracer.message("bus", Op.RCV, Message(number, MessageType.CREATE, "x://a", "x://b"))
+            tracer.finish_old(is_end=True)
+            with trio.fail_after(2 * limits.SPAN_TIMEOUT):
+                await sender.send_all()
+    finally:
+        answered.set()
+    assert counters.tallies[Tally.SPANS] == {(SpanFate.FAILED,): 5}
+    assert library.renewals == 5
+
+
 def test_what_does_not_fit_is_counted(monkeypatch):
     monkeypatch.setattr(limits, "SPANS_OPEN", 4)
     monkeypatch.setattr(limits, "SPANS_WAITING", 3)
