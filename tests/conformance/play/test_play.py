@@ -425,7 +425,10 @@ def test_the_command_says_what_passed(tmp_path):
 
 def test_an_unknown_scenario_is_refused_with_the_nearest_name(tmp_path):
     status, output = called(tmp_path, *lines_of("SC-01"), options=["--scenario", "SC-1"])
-    assert (status, "no scenario is named 'SC-1'; the nearest is 'SC-01'" in output[-1]) == (2, True)
+    assert (status, "no scenario is named 'SC-1'; the nearest is 'SC-01'" in output[-1]) == (
+        2,
+        True,
+    )
 
 
 def test_the_command_reports_the_first_step_that_differs(tmp_path):
