@@ -17,6 +17,9 @@ _OUTPUT: Final = option(
     text="File to write instead of standard output.", metavar="FILE", short="-o"
 )
 
+_SUFFIXES: Final = {"gv": Format.DOT, "mjs": Format.JS, "puml": Format.PLANTUML}
+"""Suffixes of files with drawings that are not the name of their format."""
+
 
 @click.group("fsm", context_settings=HELP_OPTIONS)
 def cli() -> None:
@@ -48,14 +51,16 @@ def show(
 def draw_machine(
     *,
     machines: tuple[str, ...] = argument("[MACHINE]...", nargs=-1),
-    language: Format = option(flag="--format", default=Format.MERMAID, show_default=True),
+    language: Format | None = option(flag="--format"),
     output: Path | None = _OUTPUT,
 ) -> None:
     """Draw a MACHINE; with --format js several, or all if none is named.
 
     Args:
-        language: Language of the drawing.
+        language: Language of the drawing [default: by the suffix of FILE, else mermaid].
     """
+    if language is None:
+        language = _format_of(output)
     tables = judge.machines_named(machines)
     if language is not Format.JS and len(machines) != 1:
         raise judge.UsageError(
@@ -72,6 +77,11 @@ def draw_machine(
 def document(*, output: Path | None = _OUTPUT) -> None:
     """Write the page of all machines, as Markdown."""
     _write(page(list(MACHINES.values())), output)
+
+
+def _format_of(output: Path | None) -> Format:
+    suffix = "" if output is None else output.suffix.removeprefix(".").lower()
+    return Format(suffix) if suffix in list(Format) else _SUFFIXES.get(suffix, Format.MERMAID)
 
 
 def _write(text: str, output: Path | None) -> None:

@@ -348,11 +348,12 @@ class UnknownMachineError(ProtoflyError, public=True):
 
     Attributes:
         name: The unknown name.
-        nearest: The most similar declared name.
+        nearest: The first declared name that begins with the unknown one, else the most similar.
     """
 
     def __init__(self, name: str, known: Collection[str]) -> None:
-        (self.nearest,) = get_close_matches(name, known, n=1, cutoff=0.0)
+        begun = [each for each in known if name and each.startswith(name)][:1]
+        (self.nearest,) = begun or get_close_matches(name, known, n=1, cutoff=0.0)
         super().__init__(
             f"no machine is named {name!r}; the nearest is {self.nearest!r}, "
             f"all are {', '.join(known)}"

@@ -39,14 +39,19 @@ A *claim* is a property that every run has. This page is the output of `python -
 
 | column | meaning |
 |---|---|
-| class | S: any beginning of a trace; L: its end or a time; X: several processes; hyper: two runs |
+| name | what the [report](traces.md#reports), `summary.json` and messages of `spark` call it |
+| class | S (safety), L (liveness), X (across), hyper, or two of them: see below |
 | place | the processes that the claim applies to |
 | records | the judged [records](traces.md#records): kind, then operations, machines or tables |
 | key | what the records judged together have in common; a runtime is one run of one process |
 | checked by | `fsm judge`, `spark` by the same code, its own [monitor](traces.md#monitor) |
 
-| id | claim | class | place | records | key | checked by |
-|---|---|---|---|---|---|---|
+The class says what shows that a claim is broken: S: any beginning of a trace; L: its end or a time;
+X: traces of several processes; hyper: two runs. Claims *with bodies* are judged only in traces
+with [bodies](traces.md#record).
+
+| id | name | claim | class | place | records | key | checked by |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -56,7 +61,7 @@ def claims_page() -> str:
 
 
 def _row(claim: Claim) -> tuple[str, ...]:
-    plain = claim.id, claim.text.replace("|", "\\|"), claim.reach.value
+    plain = claim.id, claim.name, claim.text.replace("|", "\\|"), claim.reach.value
     machine = BY_MACHINES.get(claim.id)
     if machine is not None:
         where = "monitor, fsm judge, spark, fsm check --product"
@@ -66,6 +71,8 @@ def _row(claim: Claim) -> tuple[str, ...]:
         return (*plain, "", "", "", f"nobody: {NOT_JUDGED[claim.id]}")
     is_monitored = any(judge.is_forgetful for judge in judges)
     where = "monitor with --monitor, fsm judge, spark" if is_monitored else "fsm judge, spark"
+    if any(route.has_body for judge in judges for _, routes in judge.methods for route in routes):
+        where += ", with bodies"
     places = _join(judge.place.value for judge in judges)
     return (*plain, places, _records(judges), _keys(claim.id, judges), where)
 

@@ -174,6 +174,7 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
         **{name: getattr(findings, name) for name in _FIGURES},
         "by_claim": dict(findings.by_claim),
         "checked": list(findings.by_claim),
+        "ids": {**CLAIM_ID, **{claim.name: claim.id for claim in BY_NOBODY}},
         "not_checked": {"by_nobody": [claim.name for claim in BY_NOBODY]},
         "missing": [attrs.asdict(gap) for gap in findings.gaps],
         "nodes": [_node(node) for node in findings.nodes],

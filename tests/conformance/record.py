@@ -21,7 +21,7 @@ import click
 import orjson
 
 from fsm.judge.claims.records import expects_answer, is_answer
-from fsm.judge.trace_files import BadLine, TraceFileError, parts_in
+from fsm.judge.trace_files import BadLine, Gaps, TraceFileError, parts_in
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import (
     domain_of,
@@ -93,11 +93,18 @@ def read_run(run: Path) -> list[_Process]:
     for part in parts_in([run]):
         for line in part.lines():
             if isinstance(line, BadLine):
-                raise RecordError(f"{line.file}, line {line.number}: {line.reason}")
+                raise RecordError(f"{line.file}, line {line.line}: {line.reason}")
             lines[line.run, line.node].append(line)
     processes: dict[str, _Process] = {}
-    for (_, node), mine in lines.items():
-        process = _process(node, sorted(mine, key=lambda line: line.ln))
+    for (run_id, node), mine in lines.items():
+        mine.sort(key=lambda line: line.ln)
+        gaps = Gaps(run_id, node)
+        for line in mine:
+            gaps.take(line)
+        gap = next((gap for gap in gaps.missing() if not gap.is_end), None)
+        if gap is not None:
+            raise RecordError(f"the trace of {node} is damaged at record {gap.ln}: {gap.reason}")
+        process = _process(node, mine)
         if process.address in processes:
             raise RecordError(f"{process.address} has several runs here: name the traces of one")
         processes[process.address] = process

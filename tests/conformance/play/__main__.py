@@ -3,11 +3,13 @@
 FILE contains JSON Lines as docs/scenarios.md describes them. Nodes and runtimes run on links in
 memory under a virtual clock. Prints for each scenario that it passed, or the first step that
 differs, with what was expected and what was seen. Exits with 0 if all passed, with 1 if one
-differs, with 2 if a file cannot be read or contains an unknown word.
+differs, with 2 if a file cannot be read or contains an unknown word, or if no
+scenario has the name of an option `--scenario`.
 `python -m tests.conformance.record` makes such a file from the trace of a run.
 """
 
 import sys
+from difflib import get_close_matches
 from pathlib import Path
 
 import click
@@ -29,6 +31,13 @@ def main(files: tuple[Path, ...], names: tuple[str, ...], trace: Path | None) ->
         scenarios = [scenario for file in files for scenario in read_script(file)]
     except ScriptError as error:
         raise click.UsageError(str(error)) from error
+    known = [scenario.name for scenario in scenarios]
+    for name in names:
+        if name not in known:
+            (near,) = get_close_matches(name, known, n=1, cutoff=0.0)
+            raise click.BadParameter(
+                f"no scenario is named {name!r}; the nearest is {near!r}", param_hint="--scenario"
+            )
     passed = [passes(one, trace) for one in scenarios if not names or one.name in names]
     sys.exit(not all(passed))
 

@@ -16,6 +16,7 @@ from specs.addresses import address as urls
 from specs.dialects.normalise import normalise
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
+from specs.message import Message
 from specs.reply_code import DropReason
 
 _CATALOGUE: Final = "hyperty-catalogue://catalogue.{}.ex/.well-known/{}"
@@ -191,6 +192,12 @@ def _key(value: str | list[str]) -> tuple[str, ...]:
     return tuple(str(expanded(part)) for part in parts)
 
 
+def _message(raw: dict[str, Json]) -> Message:
+    for name in raw:
+        _known(name, _MESSAGE_KEYS, f"a message has no key {name!r}")
+    return normalise(raw)
+
+
 def _places(texts: tuple[str, ...]) -> tuple[Place, ...]:
     return tuple(map(read_place, texts))
 
@@ -221,7 +228,7 @@ _KINDS: Final[Mapping[str, tuple[object, Callable]]] = {
     "ends": (tuple[str, ...], _pair),
     "hop": (str, read_hop),
     "place": (str, read_place),
-    "message": (dict[str, object], normalise),
+    "message": (dict[str, object], _message),
     "drop": (str, _drop),
     "machine": (str, _machine),
     "key": (object, _key),
@@ -232,6 +239,8 @@ _KINDS: Final[Mapping[str, tuple[object, Callable]]] = {
     "decision": (Literal["permit", "deny"], _same),
 }
 """The types of fields, and what is read further; `given` is the place of something given."""
+
+_MESSAGE_KEYS: Final = ("id", "type", "from", "to", "body")
 
 _MESSAGE_MARKS: Final = (
     "drop?:drop doubled?:flag p2p?:text deliver_to?:texts event?:flag dup?:flag synthetic?:flag "
@@ -386,6 +395,9 @@ _PATHS: Final = {
     "ua": "ua",
 }
 """Paths of a runtime's parts, by their short names."""
+
+PARTS: Final = frozenset({*_PATHS, "bus", "minibus", "stub", "session", "idm", "reporter"})
+"""The words for parts of a place: of runtimes, of nodes, and of data objects."""
 
 _LISTENERS: Final = {"alloc": "address-allocation", "registry": "registry", "sm": "sync-manager"}
 """The listeners of a Message BUS, by their short names."""
@@ -544,6 +556,7 @@ class Scenario:
         for place in places:
             if place != GAP:
                 self._resolve(place)
+                _known(place.part, ("", *PARTS), f"{place.text}: no part {place.part!r}")
 
     def _check_references(self, line: Line) -> None:
         known = [one.is_ for one in (*self.all("runtime"), *self.hyperties, *self.all("object"))]

@@ -423,6 +423,14 @@ def test_the_command_says_what_passed(tmp_path):
     assert called(tmp_path, *lines, options=["--scenario", "SC-17"])[1] == ["SC-17 passed, 8 steps"]
 
 
+def test_an_unknown_scenario_is_refused_with_the_nearest_name(tmp_path):
+    status, output = called(tmp_path, *lines_of("SC-01"), options=["--scenario", "SC-1"])
+    assert (status, "no scenario is named 'SC-1'; the nearest is 'SC-01'" in output[-1]) == (
+        2,
+        True,
+    )
+
+
 def test_the_command_reports_the_first_step_that_differs(tmp_path):
     lines = lines_of("SC-02")
     lines[-1]["msg"]["body"]["code"] = 200

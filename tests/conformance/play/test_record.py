@@ -118,3 +118,18 @@ def test_a_missing_trace_is_refused(hello):
     part.unlink()
 
     assert "which has no trace here" in record(hello[1])[0].output
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (lambda lines: lines[:4] + lines[5:], "is damaged at record 6: record 5 is missing"),
+        (lambda lines: [*lines[:4], lines[4][:-9], *lines[5:]], ", line 5: "),
+    ],
+)
+def test_a_damaged_trace_is_refused(hello, spoil, why):
+    (part,) = hello[1].glob("run=*/node=*msg-node.b*/*.jsonl")
+    part.write_bytes(b"\n".join([*spoil(part.read_bytes().splitlines()), b""]))
+
+    result, _ = record(hello[1])
+    assert (result.exit_code, why in " ".join(result.output.split())) == (2, True), result.output

@@ -107,6 +107,18 @@ def test_draw_writes_a_file(tmp_path):
     assert target.read_text().startswith("<svg")
 
 
+@pytest.mark.parametrize(
+    ("name", "begin"), [("a.svg", "<svg"), ("a.puml", "@startuml"), ("a.mmd", "stateDiagram")]
+)
+def test_the_suffix_of_a_file_gives_the_format(name, begin, tmp_path):
+    assert run("draw", "address", "-o", str(tmp_path / name)).exit_code == 0
+    assert begin in (tmp_path / name).read_text()
+
+
+def test_a_name_that_begins_with_the_unknown_one_is_the_nearest():
+    assert "the nearest is 'p2p_connection'" in run("show", "p2p").stderr
+
+
 def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path):
     done = run("draw", "address", "-o", str(tmp_path / "no" / "address.mmd"))
 

@@ -199,6 +199,7 @@ _OPEN_B = "PH open L1 kind=p2p a=RB b=RA stub=PC\n"
 _HOME_A, _HOME_B = "@ra\nbus add listeners RA/ua loader\n", "@rb\nbus add listeners RB/ua loader\n"
 _THERE = "".join(f"PQ xmit read {n} HA>HB stub=PQ link=L1 seq={n} via=PQ\n" for n in (1, 2))
 _HERE = "".join(f"PH rcv read {n} HA>HB stub=PC link=L1 seq={n} via=PQ|PC\n" for n in (1, 2))
+_LAST_HERE = _HERE.splitlines(keepends=True)[1]
 _CARRIED = _HOME_A + _OPEN_A + _THERE + _HOME_B + _OPEN_B + _HERE
 _BUS_LISTENS = "bus add listeners PC minibus:PH\n"
 _PH_LISTENS = "minibus:PH add listeners PC PH\n"
@@ -273,6 +274,12 @@ LINKS = (
     case("I-P13", _MADE + _UP + _THERE.replace("HA>HB", "PQ>PH"), (_UP, "")),
     case("I-P14", _MADE + _UP + _THERE, (_UP, "")),
     case("I-P15", _CARRIED, ("xmit read 2", "xmit read 3")),
+    case(
+        "I-P15",
+        _CARRIED,
+        (_LAST_HERE, _LAST_HERE * 2),
+        forbids="a message from a direct link, more often than it was sent",
+    ),
     case(
         "I-P15",
         _CARRIED,

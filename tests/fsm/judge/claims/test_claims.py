@@ -1,10 +1,12 @@
 """Each claim that is judged is kept by one story, and broken, alone, by another."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from fsm.judge.claims.catalogue import BY_MACHINES, CLAIMS_JUDGED, NOT_JUDGED
+from fsm.judge.trace_line import Claim
 from fsm.judge.verdict import judge_run
 from fsm.machine_list import MACHINES
 from specs.claims import CLAIMS
@@ -106,3 +108,10 @@ def test_the_page_of_traces_says_what_may_be_delivered_again():
 
 def test_the_machines_that_judge_claims_are_declared():
     assert set(BY_MACHINES.values()) <= set(MACHINES)
+
+
+def test_the_page_of_traces_says_what_each_rule_for_steps_stands_for():
+    page = (PAGES / "traces.md").read_text()
+    rows = page.split("| rule | what it says | stands for |\n")[1].split("\n\n")[0].splitlines()[1:]
+    assert [row.split(" | ")[0].strip("| `") for row in rows] == [rule.value for rule in Claim]
+    assert set(re.findall(r"I-[A-Z]\d+", "".join(rows))) == set(BY_MACHINES)
