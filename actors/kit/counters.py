@@ -54,6 +54,7 @@ class KeptFile(StrEnum):
 
     REGISTRY = "registry"
     STATE = "state"
+    USED_TOKENS = "used-tokens"
 
 
 class Measured(StrEnum):

@@ -109,7 +109,7 @@ def flaw_of(path: Path, form: DatabaseForm) -> str:
             return "" if os.access(folder, os.W_OK | os.X_OK) else "nothing can be made there"
         if not os.access(path, os.R_OK | os.W_OK):
             return "it cannot be read and written"
-        where = f"{path.absolute().as_uri()}?mode=ro"
+        where = f"{path.absolute().as_uri()}?mode=ro{_immutable(path)}"
         with closing(sqlite3.connect(where, timeout=_BUSY_TIMEOUT, uri=True)) as connection:
             _check_owner(connection, form)
             (flaw,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -118,6 +118,16 @@ def flaw_of(path: Path, form: DatabaseForm) -> str:
     except (OSError, sqlite3.Error) as exc:
         return str(exc)
     return ""
+
+
+def _immutable(path: Path) -> str:
+    """Return the option by which SQLite makes no files beside a database without a log.
+
+    The log of a process that has the file open, or was killed, has to be read.
+    """
+    real = path.resolve()
+    logs = (real.with_name(f"{real.name}{suffix}") for suffix in ("-wal", "-journal"))
+    return "" if any(log.exists() for log in logs) else "&immutable=1"
 
 
 class DatabaseFile:

@@ -64,7 +64,7 @@ def read_collector(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.hostname:
         raise ValueError(f"{url!r} is no URL of a collector such as http://127.0.0.1:4318")
     if not _is_installed():
-        raise ValueError("spans need a library; pip install 'protofly[otlp]'")
+        raise ValueError("spans need a library; pip install '.[otlp]' in a checkout")
     return url if parts.path.strip("/") else parts._replace(path=_PATH).geturl()
 
 

@@ -20,7 +20,7 @@ from typing_extensions import override
 from actors.http.metrics import Part, Readiness
 from actors.keys.runtime_key import SEED_BYTES
 from actors.keys.signing import SigningKey, make_domain_key
-from actors.kit.counters import Counters, DropLedger, Gauge
+from actors.kit.counters import Counters, DropLedger, Gauge, KeptFile, Tally
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import get_logger
 from actors.kit.otlp import open_spans
@@ -418,9 +418,11 @@ async def _login(node: MessageNode) -> AsyncIterator[None]:
     if node.shared is not None:
         used = node.shared.tokens(node.login_clock)
     elif login.used_tokens is not None:
-        used = UsedTokenFile(login.used_tokens)
+        count = partial(node.counters.count, Tally.WRITES_FAILED, KeptFile.USED_TOKENS)
+        used = UsedTokenFile(login.used_tokens, on_failure=count)
     elif node.state is not None:
-        used = UsedTokenFile(node.state.path, form=FORM)
+        count = partial(node.counters.count, Tally.WRITES_FAILED, KeptFile.STATE)
+        used = UsedTokenFile(node.state.path, form=FORM, on_failure=count)
     node.provider = login.provider(node.login_clock)
     try:
         if used is not None:

@@ -196,7 +196,7 @@ class RuntimeConfig:
     @kinds.validator
     def _check_kinds(self, _: object, kinds: tuple[Kind, ...]) -> None:
         if Kind.WEBRTC in kinds and not is_webrtc_installed():
-            raise ValueError(f"{NO_WEBRTC}; pip install 'protofly[webrtc]'")
+            raise ValueError(f"{NO_WEBRTC}; pip install '.[webrtc]' in a checkout")
 
     @catalogues.validator
     @trust.validator

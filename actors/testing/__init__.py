@@ -1,4 +1,5 @@
 """Tests of applications: domains in memory, faulty links, and a check of what happened.
 
-Install `protofly[testing]`; pytest then has the fixtures of `actors.testing.plugin`.
+Run `pip install '.[testing]'` in a checkout of the repository; pytest then has the fixtures of
+`actors.testing.plugin`.
 """

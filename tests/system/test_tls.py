@@ -95,6 +95,7 @@ def of_another_authority(certificates, directory):
     return other.cert, other.key
 
 
+OF_AUTHORITY = "name its authority with --ca, or correct --node"
 WRONG = {
     expired: "certificate has expired",
     of_another_host: "IP address mismatch",
@@ -116,7 +117,9 @@ async def test_a_certificate_that_does_not_fit_is_one_sentence(makes, certificat
     assert served.err == [sentence]
     assert sentence.startswith(f"protofly: cannot connect to {node.url}: its certificate is not ")
     assert WRONG[makes] in sentence
-    assert sentence.endswith("; name its authority with --ca, or correct --node")
+    is_expired = makes is expired
+    advice = "renew the certificate of the node" if is_expired else OF_AUTHORITY
+    assert sentence.endswith(f"; {advice}")
 
 
 async def test_a_node_that_wants_certificates_admits_their_holders_only(

@@ -146,7 +146,7 @@ def _push_config(
     if key is None:
         return None
     if find_spec("http_ece") is None:
-        raise CommandError("--push-key needs a library: pip install 'protofly[push]'")
+        raise CommandError("--push-key needs a library: pip install '.[push]' in a checkout")
     if contact is None:
         raise CommandError(
             "push services demand to know who calls; name a mailto: or https: URL "

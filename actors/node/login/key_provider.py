@@ -111,7 +111,7 @@ class KeyProvider(provider.IdentityProvider):
             is_first = await self._used.keep(use, self._spent.floor)
             is_kept = True
         except provider.UsedTokensError as exc:
-            _log.warning("used tokens cannot be written", why=exc.reason)
+            _log.warning("used tokens cannot be written", path=str(exc.where), why=exc.reason)
             raise provider.ProviderAwayError("used tokens cannot be written down") from exc
         finally:
             if not is_kept:

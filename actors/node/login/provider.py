@@ -128,12 +128,20 @@ class UsedTokenFile(UsedTokens):
         path: The file; made if it does not exist.
         sweep: Number of written tokens after which expired ones are removed.
         form: The tables that the file must have; it may have more, of other users.
+        on_failure: Called after each write that failed.
     """
 
-    def __init__(self, path: Path, sweep: int = _SWEEP, form: DatabaseForm = _FORM) -> None:
+    def __init__(
+        self,
+        path: Path,
+        sweep: int = _SWEEP,
+        form: DatabaseForm = _FORM,
+        on_failure: Callable[[], None] = lambda: None,
+    ) -> None:
         self._path: Final = path
         self._sweep: Final = sweep
         self._file: Final = DatabaseFile(path, form)
+        self._on_failure: Final = on_failure
         self._writing = trio.Lock()
         self._pending: list[_Pending] = []
         self._kept = 0
@@ -180,6 +188,8 @@ class UsedTokenFile(UsedTokens):
                     # All tokens that came during the last commit share this one.
                     batch, self._pending = self._pending, []
                     await trio.to_thread.run_sync(self._write, batch, floor)
+                    if pending.error is not None:
+                        self._on_failure()
         if pending.error is not None:
             raise pending.error
         return pending.is_first

@@ -346,14 +346,14 @@ class DomainRegistry(Actor[_Message], RegistrationPort):
         if self._retry_at is None:
             _log.error("registry file cannot be written", path=str(error.where), why=error.reason)
         self._retry_at = trio.current_time() + STORE_RETRY
-        self._trace.counters.count(Tally.WRITES_FAILED, KeptFile.REGISTRY)
 
     async def _write(self, write: Callable[[], Awaitable[None]]) -> RegistryFileError | None:
-        """Write to the file; return the error if nothing was committed, else None."""
+        """Write to the file; return the error, which is counted, if nothing was committed."""
         begun = trio.current_time()
         try:
             await write()
         except RegistryFileError as exc:
+            self._trace.counters.count(Tally.WRITES_FAILED, KeptFile.REGISTRY)
             return exc
         finally:
             self._trace.counters.took(Timing.COMMIT, trio.current_time() - begun)

@@ -8,6 +8,7 @@ import pytest
 
 from actors.cli.group import ExitCode
 from actors.dev.authority import open_authority
+from actors.node.registry.record_file import SqliteRecords
 from tests.support.command import typed
 
 FILE = '[node]\ndomain = "file.example"\nlisten = "127.0.0.1:1"\nallow-legacy = true\n'
@@ -84,6 +85,20 @@ def test_databases_of_others_are_found_and_nothing_is_made(tmp_path):
     registry, store = findings(tmp_path, table.format(tmp_path, "other"))
     assert "it is the database of another program" in registry
     assert "it is the database of another program" in store
+
+
+def test_a_check_of_databases_leaves_no_files_beside_them(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with closing(SqliteRecords(path)) as records:
+        records.load()
+        copy = tmp_path / "copy"
+        with closing(sqlite3.connect(path)) as used, closing(sqlite3.connect(copy)) as target:
+            used.backup(target)
+        before = {file.name for file in tmp_path.iterdir()} | {"wrong.toml"}
+        assert before > {"copy", "r.sqlite-wal"}
+        for file in (copy, path):
+            assert findings(tmp_path, f"[node]\nallow-legacy = true\nregistry = '{file}'\n") == []
+            assert {file.name for file in tmp_path.iterdir()} == before
 
 
 def made(folder):

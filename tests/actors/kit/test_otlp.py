@@ -242,5 +242,5 @@ def test_a_collector_that_cannot_be_used_is_refused(monkeypatch):
     assert ended.status == 2
     assert "is no URL of a collector such as http://127.0.0.1:4318" in ended.err[-1]
     monkeypatch.setattr(otlp, "_is_installed", lambda: False)
-    with pytest.raises(ValueError, match=r"pip install 'protofly\[otlp\]'"):
+    with pytest.raises(ValueError, match=r"pip install '\.\[otlp\]'"):
         actors.NodeConfig(domain="a.ex", otlp="http://127.0.0.1:4318")

@@ -197,10 +197,10 @@ def test_the_command_finds_hyperties_beside_it(installed):
 def test_what_an_extra_is_needed_for_names_it(installed):
     (installed.apart / "traces").mkdir(exist_ok=True)
     said = installed.run("protofly", "spark", "validate", "traces", rc=1)
-    assert "protofly[spark]" in said
+    assert "pip install '.[spark]'" in said
     assert len(said.splitlines()) == 1
     said = installed.run("protofly", "fsm", "draw", "p2p_connection", "--format", "svg", rc=1)
-    assert "protofly[draw]" in said
+    assert "pip install '.[draw]'" in said
 
 
 def test_a_module_that_hides_one_of_ours_is_named(installed):

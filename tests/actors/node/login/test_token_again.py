@@ -2,6 +2,7 @@
 
 import sqlite3
 
+from actors.kit.counters import KeptFile, Tally
 from actors.node.login.key_provider import by_keys, terms_of
 from actors.node.login.provider import Login
 from tests.actors.node.key_holder import KeyHolder
@@ -27,6 +28,7 @@ async def test_a_token_that_could_not_be_written_down_is_not_used(tmp_path):
             other.execute("BEGIN EXCLUSIVE")
             assert [await code_of(world, token) for _ in range(2)] == [503, 503]
             other.rollback()
+        assert world.node.counters.tallies[Tally.WRITES_FAILED] == {(KeptFile.USED_TOKENS,): 2}
         peer = await world.outsider()
         assert (await opened(peer, token)).code == 200
         assert (await peer.control("ping")).code == 200

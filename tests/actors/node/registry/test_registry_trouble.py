@@ -6,6 +6,7 @@ from contextlib import contextmanager
 import pytest
 import trio
 
+from actors.kit.counters import KeptFile, Tally
 from tests.support.log import captured_log
 from tests.support.node.node_peer import RA, RB, SM, open_world
 from tests.support.trace.records import read, registered, update
@@ -57,6 +58,19 @@ async def test_records_of_ended_sessions_are_noted_and_reported_when_the_file_he
         with trio.fail_after(60):
             assert (await ra.hear()).body["value"] == "disconnected"
         assert (await read(ra, url)).code == 408
+
+
+async def test_each_failed_attempt_to_write_is_counted(path):
+    async with open_world(registry=path) as world:
+        rb = await world.peer(RB)
+        url = await registered(rb)
+        with locked(path):
+            assert (await update(rb, url)).code == 503
+            written = world.node.counters.tallies[Tally.WRITES_FAILED]
+            assert written == {(KeptFile.REGISTRY,): 1}
+            with trio.fail_after(60):
+                while written[KeptFile.REGISTRY,] < 2:  # noqa: ASYNC110 - it tries every second
+                    await trio.sleep(0.1)
 
 
 async def test_a_file_that_was_replaced_by_garbage_is_made_anew_once_it_is_removed(path, lines):
