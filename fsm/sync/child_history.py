@@ -129,9 +129,9 @@ class ChildHistory:
             return {RESOURCES: self.children.shown()}
         return self._page([*self.children])
 
-    def stored(self) -> JsonObject:
+    def for_store(self) -> JsonObject:
         """Return the children for the store, with the last removed number of each creator."""
-        ended: JsonObject = {**self.children.ended()}
+        ended: JsonObject = {**self.children.last_ended()}
         return {**self.snapshot(), "ended": ended} if ended else self.snapshot()
 
     def page(self, after: int) -> JsonObject:
@@ -164,7 +164,7 @@ class ChildHistory:
         }
 
     def restore(self, stored: JsonObject, now: float) -> None:
-        """Take the children that were stored, in the form of `stored`."""
+        """Take the children that were stored, in the form of `for_store`."""
         listed, counts = stored.get(RESOURCES), stored.get("window")
         entries = listed if isinstance(listed, dict) else {}
         self.children.become(children_in(entries, self._window))

@@ -253,7 +253,7 @@ class ChildSet:
         self._forget_idle()
         return is_present
 
-    def ended(self) -> dict[str, int]:
+    def last_ended(self) -> dict[str, int]:
         """Return by creator the last number that the reporter's end has removed."""
         return {who: counts.ended for who, counts in self._creators.items() if counts.ended}
 

@@ -119,7 +119,7 @@ def _environment() -> jinja2.Environment:
         "event_words": words.event_words,
         "undeclared_states": _undeclared_states,
         "claim_label": words.claim_label,
-        "label_of_claim": lambda one: words.claim_label(one[0]),
+        "label_of_claim": lambda broken: words.claim_label(broken[0]),
         "label_of_unchecked": lambda claim: f"{claim.id} {claim.name}",
         "text_of_claim": lambda one: words.CLAIM[one[0]],
         "claim_result": _claim_result,

@@ -219,7 +219,7 @@ class ReportedChildren:
 
     def _list_kept(self) -> ChildrenKept | None:
         is_here = self.reporter is not None
-        return ChildrenKept(self._url, self._history.stored()) if is_here else None
+        return ChildrenKept(self._url, self._history.for_store()) if is_here else None
 
     # --- removal ------------------------------------------------------------------------------
 

@@ -197,18 +197,18 @@ def test_what_was_removed_stays_removed_in_the_store():
         kept.take(create(7), 7.0)
         kept.end(f"{HB}#7", 8.0)
         again = ChildHistory(kept.children.window)
-        again.restore(json.loads(json.dumps(kept.stored())), 9.0)
+        again.restore(json.loads(json.dumps(kept.for_store())), 9.0)
         for late in (op(Act.UPDATE, 7, 90), create(7, 91), op(Act.UPDATE, 1, 92)):
             assert again.take(late, 10.0).code in {Code.GONE, Code.CONFLICT}
         assert again.take(create(95), 10.0) is True
-    assert "ended" not in history(3, last=3).stored()
+    assert "ended" not in history(3, last=3).for_store()
 
 
 def test_only_so_many_silent_creators_are_remembered_and_never_the_present_one_forgotten():
     kept = ChildSet(ChildWindow())
     for number in range(1, 3 * limits.CREATORS_KEPT):
         kept.end(child_name(f"hyperty://a.ex/h{number}", 1))
-    assert len(kept.ended()) <= limits.CREATORS_KEPT
+    assert len(kept.last_ended()) <= limits.CREATORS_KEPT
     full = ChildSet(ChildWindow())
     for number in range(limits.CREATORS_KEPT):
         assert full.take(create(1, 1, creator=f"hyperty://a.ex/h{number}")) is True
