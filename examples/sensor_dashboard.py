@@ -42,7 +42,7 @@ async def run_sensor(
 ) -> None:
     """Deploy a sensor, tell the address of its object, and measure."""
     sensor = await runtime.deploy(Sensor, name)
-    first = {"value": value, "unit": unit}
+    first: actors.JsonObject = {"value": value, "unit": unit}
     async with sensor.report("ctxt", first, name=name, public=True) as thing:
         task_status.started(thing.url)
         await measure(thing, value)
