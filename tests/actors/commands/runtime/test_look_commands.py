@@ -116,7 +116,7 @@ async def test_top_ends_when_its_node_does():
 
 async def test_ctrl_c_ends_a_measurement_and_its_sessions():
     async with serving(*NODE, *HTTP) as node:
-        options = ("--requests", "300", "--at-once", "1", "--json")
+        options = ("--requests", "1500", "--at-once", "1", "--json")
         async with serving("bench", *place(node), *options) as bench:
             assert bench.ready["at_once"] == 1  # the second measurement runs
             assert await bench.stop(signal.SIGINT) == ExitCode.INTERRUPTED
