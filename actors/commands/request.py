@@ -76,7 +76,7 @@ async def _send(value: Json, verb: str, path: str, to: str, runtime: "Runtime") 
     caller = await own_runtime.deploy_caller(runtime)
     answer = await caller.request(to, value, verb, path=path)
     texts = {key: answer.body[key] for key in ("value", "description") if key in answer.body}
-    say("answer", code=answer.code, sender=answer.from_, **texts)
+    say("answer", id=answer.id, code=answer.code, sender=answer.from_, **texts)
     if answer.code <= LAST_SUCCESS:
         return ExitCode.OK
     why = one_line(str(answer.body.get("description", "no reason given")))

@@ -40,6 +40,7 @@ async def test_a_question_goes_through_node_and_runtime_and_back():
         ended = await call(*request(node.url, echo.ready["hyperties"]["echo"], '{"a": [1]}'))
     assert ended.status == ExitCode.OK
     answer = orjson.loads(ended.out[0])
+    assert answer["id"] > 0
     assert (answer["schema"], answer["code"], answer["value"]) == (
         "protofly.answer/1",
         200,
