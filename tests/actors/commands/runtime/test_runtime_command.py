@@ -40,12 +40,9 @@ async def test_a_question_goes_through_node_and_runtime_and_back():
         ended = await call(*request(node.url, echo.ready["hyperties"]["echo"], '{"a": [1]}'))
     assert ended.status == ExitCode.OK
     answer = orjson.loads(ended.out[0])
-    assert answer["id"] > 0
-    assert (answer["schema"], answer["code"], answer["value"]) == (
-        "protofly.answer/1",
-        200,
-        {"a": [1]},
-    )
+    assert answer.pop("id") > 0
+    assert (answer["schema"], answer["code"]) == ("protofly.answer/1", 200)
+    assert answer["value"] == {"a": [1]}
 
 
 async def test_a_runtime_ends_orderly_when_reported():
